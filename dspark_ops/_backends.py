@@ -1,0 +1,107 @@
+"""Which back ends exist, whether each can run here and why not, and `use_backend` to force one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def _load_native() -> tuple[bool, str]:
+    """Load the compiled library once; it registers its kernels with the dispatcher."""
+    found = sorted(Path(__file__).parent.glob("_C*.so"))
+    if not found:
+        return False, "the native library is not built (g++ was missing at install time; see `pip install -v`)"
+    try:
+        torch.ops.load_library(str(found[0]))
+    except OSError as error:
+        return False, f"the native library does not load: {error}"
+    return True, f"loaded {found[0].name}"
+
+
+_native = _load_native()
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A provider of operators. `namespace` is where its operators live in torch.ops; `device` None means any device."""
+
+    name: str
+    device: str | None
+    namespace: str
+    available: Callable[[], tuple[bool, str]]
+
+
+def _not_in_this_release() -> tuple[bool, str]:
+    return False, "not part of this release"
+
+
+_BACKENDS = {
+    b.name: b
+    for b in (
+        Backend("reference", None, "dspark_reference", lambda: (True, "plain torch, any device")),
+        Backend("cpu", "cpu", "dspark", lambda: _native),
+        Backend("triton", "cuda", "dspark_triton", _not_in_this_release),
+        Backend("cuda", "cuda", "dspark", _not_in_this_release),
+        Backend("ascend", "npu", "dspark", _not_in_this_release),
+        Backend("triton_interpret", "cpu", "dspark_triton", _not_in_this_release),
+        Backend("cuda_host", "cpu", "dspark_cuda_host", _not_in_this_release),
+        Backend("ascend_host", "cpu", "dspark_ascend_host", _not_in_this_release),
+    )
+}
+
+_forced: Backend | None = None
+# Read by every operator call: a plain module global, so that the common case costs one load and torch.compile guards it.
+forced_namespace: str | None = None
+
+
+def backends() -> list[Backend]:
+    """Every back end the package knows, whether or not it can run here."""
+    return list(_BACKENDS.values())
+
+
+def get_backend(name: str) -> Backend:
+    """The back end `name`; ValueError if there is none of that name."""
+    if name not in _BACKENDS:
+        raise ValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {name!r}")
+    return _BACKENDS[name]
+
+
+def available_backends(device: str = "cpu") -> list[str]:
+    """Names of the back ends that can serve tensors of this device type here."""
+    return [b.name for b in _BACKENDS.values() if b.device in (None, device) and b.available()[0]]
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[None]:
+    """Force one back end for the calls inside (process-wide, not per thread).
+
+    Raises ValueError for an unknown name, RuntimeError with the reason when the back end cannot run here; a call on
+    tensors of a device that it does not serve raises RuntimeError too. Nothing ever falls back silently.
+    """
+    global _forced, forced_namespace
+    backend = get_backend(name)
+    ok, reason = backend.available()
+    if not ok:
+        raise RuntimeError(f"backend {name!r} is not available: {reason}")
+    before = (_forced, forced_namespace)
+    _forced, forced_namespace = backend, backend.namespace
+    try:
+        yield
+    finally:
+        _forced, forced_namespace = before
+
+
+def check_device(stem: str, args: tuple[Any, ...]) -> None:
+    """Refuse a call whose tensors the forced back end does not serve."""
+    if _forced is None or _forced.device is None:
+        return
+    for arg in args:
+        if isinstance(arg, torch.Tensor) and arg.device.type != _forced.device:
+            raise RuntimeError(
+                f"{stem}: backend {_forced.name!r} serves {_forced.device} tensors, got one on {arg.device}"
+            )

@@ -1,0 +1,85 @@
+"""Host checks shared by the operators. Each error names the argument, what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+MAX_VERIFY_ROWS = 1 << 18
+INDEX_DTYPES = (torch.int32, torch.int64)
+FLOAT_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+Dtypes = torch.dtype | tuple[torch.dtype, ...]
+Shape = Sequence[int | str | None]
+
+
+def _shape_text(shape: Shape) -> str:
+    return "[" + ", ".join("*" if n is None else str(n) for n in shape) + "]"
+
+
+def tensor(name: str, t: Tensor, dtype: Dtypes, shape: Shape, device: torch.device | None = None) -> None:
+    """Require a tensor of this dtype, shape (None or a letter matches any size) and, if given, device."""
+    if not isinstance(t, Tensor):
+        raise TypeError(f"{name}: expected a torch.Tensor, got {type(t).__name__}")
+    if t.dtype is not dtype and (isinstance(dtype, torch.dtype) or t.dtype not in dtype):
+        expected = str(dtype) if isinstance(dtype, torch.dtype) else " or ".join(map(str, dtype))
+        raise TypeError(f"{name}: expected dtype {expected}, got {t.dtype}")
+    size = t.shape
+    if len(size) != len(shape):
+        raise ValueError(f"{name}: expected shape {_shape_text(shape)}, got {list(size)}")
+    for n, want in zip(size, shape, strict=True):
+        if isinstance(want, int) and n != want:
+            raise ValueError(f"{name}: expected shape {_shape_text(shape)}, got {list(size)}")
+    if device is not None and t.device != device:
+        raise ValueError(f"{name}: expected a tensor on {device}, got one on {t.device}")
+
+
+def optional(name: str, t: Tensor | None, dtype: Dtypes, shape: Shape, device: torch.device | None = None) -> None:
+    """As `tensor`, for an argument that may be None."""
+    if t is not None:
+        tensor(name, t, dtype, shape, device)
+
+
+def output(name: str, t: Tensor, dtype: Dtypes, shape: Shape, device: torch.device) -> None:
+    """As `tensor`, for an argument that is written: it must be contiguous, since a copy would lose the result."""
+    tensor(name, t, dtype, shape, device)
+    if not t.is_contiguous():
+        raise ValueError(f"{name}: an output must be contiguous, got strides {t.stride()}")
+
+
+def optional_output(name: str, t: Tensor | None, dtype: Dtypes, shape: Shape, device: torch.device) -> None:
+    """As `output`, for an argument that may be None."""
+    if t is not None:
+        output(name, t, dtype, shape, device)
+
+
+def integer(name: str, value: int, low: int, high: int | None = None) -> None:
+    """Require an int in [low, high]; a bool is not an int here."""
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int | torch.SymInt)):
+        raise TypeError(f"{name}: expected an int, got {type(value).__name__}")
+    if value < low or (high is not None and value > high):
+        expected = f">= {low}" if high is None else f"in [{low}, {high}]"
+        raise ValueError(f"{name}: expected an int {expected}, got {value}")
+
+
+def number(name: str, value: float, low: float, high: float) -> None:
+    """Require a finite number in [low, high]; NaN is refused."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
+    if not low <= value <= high:
+        raise ValueError(f"{name}: expected a number in [{low:g}, {high:g}], got {value}")
+
+
+def verify_width(num_reqs: int, gamma: int) -> None:
+    """Require 1 <= γ and B·N <= 2^18, N = γ + 1."""
+    if gamma < 1:
+        raise ValueError(f"gamma: expected at least one draft token per request, got {gamma}")
+    if num_reqs * (gamma + 1) > MAX_VERIFY_ROWS:
+        raise ValueError(f"B·N: expected at most {MAX_VERIFY_ROWS} rows, got {num_reqs}·{gamma + 1}")
+
+
+def contiguous(t: Tensor | None) -> Tensor | None:
+    """Inputs may be strided: a copy on the same device, no synchronisation."""
+    return t if t is None or t.is_contiguous() else t.contiguous()

@@ -1,0 +1,65 @@
+"""Defines the operators in the torch dispatcher: one schema, one fake, one name per operator, for every back end.
+
+`torch.ops.dspark.<stem>` is the operator users and runtimes see. Its CompositeExplicitAutograd kernel is the
+reference, so every device has an answer; a native library registers itself for its own device and overrides it.
+A back end written in Python gets the same operators in a namespace of its own, `torch.ops.dspark_<name>.<stem>`,
+which is what `use_backend(name)` calls: there, too, opcheck and torch.compile see a proper operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import _backends
+
+Check = Callable[..., None]
+_libraries: dict[str, torch.library.Library] = {}
+_schemas: dict[str, tuple[str, Check]] = {}
+
+
+def _define(namespace: str, stem: str, kernel: Callable[..., None]) -> None:
+    schema, check = _schemas[stem]
+    library = _libraries.setdefault(namespace, torch.library.Library(namespace, "FRAGMENT"))
+    library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    library.impl(stem, kernel, "CompositeExplicitAutograd")
+    # Every output is an argument, so a fake has nothing to make: it makes sure that the shapes fit.
+    torch.library.register_fake(f"{namespace}::{stem}", check, lib=library)
+
+
+class Operator:
+    """One operator: calls the back end that is forced by `use_backend`, or else the one the dispatcher picks."""
+
+    def __init__(self, stem: str) -> None:
+        self.stem = stem
+        self._default = getattr(torch.ops.dspark, stem).default
+
+    def __call__(self, *args: Any) -> None:
+        namespace = _backends.forced_namespace
+        if namespace is None:
+            self._default(*args)
+        else:
+            _backends.check_device(self.stem, args)
+            getattr(getattr(torch.ops, namespace), self.stem).default(*args)
+
+
+def operator(schema: str, reference: Callable[..., None], check: Check) -> Operator:
+    """Define the operator `schema` (all outputs are mutable arguments) with its reference and its shape check."""
+    stem = schema[: schema.index("(")]
+    _schemas[stem] = (schema, check)
+    _define("dspark", stem, reference)
+    _define("dspark_reference", stem, reference)
+    return Operator(stem)
+
+
+def stems() -> list[str]:
+    """Names of all operators, in the order of their definition."""
+    return list(_schemas)
+
+
+def register_backend(name: str, kernels: dict[str, Callable[..., None]]) -> None:
+    """Give the Python back end `name` its own operators, one per entry of `kernels`."""
+    for stem, kernel in kernels.items():
+        _define(f"dspark_{name}", stem, kernel)

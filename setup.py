@@ -1,0 +1,48 @@
+"""Builds the native CPU operators (`csrc/cpu`) as one stable-ABI library; says what was not built and why."""
+
+import os
+import shutil
+from pathlib import Path
+
+import torch
+from setuptools import setup
+from setuptools.errors import CCompilerError, CompileError, ExecError, LinkError, PlatformError
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+ROOT = Path(__file__).parent
+# The oldest torch whose stable ABI the sources use; the library then loads in every later one.
+TORCH_TARGET = "0x020b000000000000"
+
+
+class BuildOrExplain(BuildExtension):
+    """A missing C++ compiler leaves a working package (reference back end) and a clear message."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except (CCompilerError, CompileError, ExecError, LinkError, PlatformError, OSError, RuntimeError) as error:
+            if os.environ.get("DSPARK_REQUIRE_NATIVE") == "1":
+                raise
+            print(f"dspark_ops: native CPU back end NOT built ({error}); the reference back end will serve CPU tensors.")
+
+
+def native_extension() -> CppExtension:
+    sources = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc/cpu").glob("*.cpp"))
+    headers = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
+    flags = ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+    return CppExtension(
+        "dspark_ops._C",
+        sources,
+        depends=headers,
+        include_dirs=[str(ROOT / "csrc")],
+        py_limited_api=True,
+        extra_compile_args={"cxx": [*flags, f"-DTORCH_TARGET_VERSION={TORCH_TARGET}"]},
+    )
+
+
+for name, tool, then in (("CUDA", "nvcc", "not part of this release"), ("Ascend", "bisheng", "not part of this release")):
+    found = shutil.which(tool)
+    print(f"dspark_ops: {name} back end not built: {then} ({tool} {'found' if found else 'not found'}).")
+print(f"dspark_ops: building the native CPU back end against torch {torch.__version__}.")
+
+setup(ext_modules=[native_extension()], cmdclass={"build_ext": BuildOrExplain}, options={"bdist_wheel": {"py_limited_api": "cp310"}})
