@@ -17,4 +17,18 @@ struct Index {
 
 enum class Float : int32_t { f32 = 0, bf16 = 1, f16 = 2 };
 
+// ---- planning: survival, budget, verify lengths ----
+
+// ---- ragged layout, bucket padding, scatter and gather ----
+
+// ---- compressor layout and state ----
+
+struct MaxSafeVerifyLenParams {
+  Index start_pos;  // [B]
+  int64_t batch, ratio, coff, ring, max_verify_len;
+  int32_t* safe_lens;  // [B]
+};
+
+// ---- acceptance ----
+
 }  // namespace dspark
