@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 MAX_VERIFY_ROWS = 1 << 18
+# Checks that read tensor values synchronise with the device, so they are off unless asked for.
+VALUE_CHECKS = os.environ.get("DSPARK_CHECK") == "1"
 INDEX_DTYPES = (torch.int32, torch.int64)
 FLOAT_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 

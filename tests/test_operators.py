@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from dspark_ops import _backends, _registry
 from dspark_ops.testing import Mismatch, case, compare, run, written
 from dspark_ops.testing.compare import assert_same

@@ -3,14 +3,16 @@
 #pragma once
 #include <stdint.h>
 
+#include "common/order.h"
+
 namespace dspark {
 
 // An int32 or int64 index array; null means the identity.
 struct Index {
   const void* data;
   bool is_int64;
-  explicit operator bool() const { return data != nullptr; }
-  int64_t operator[](int64_t i) const {
+  DSPARK_FN explicit operator bool() const { return data != nullptr; }
+  DSPARK_FN int64_t operator[](int64_t i) const {
     return is_int64 ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
   }
 };
@@ -18,6 +20,107 @@ struct Index {
 enum class Float : int32_t { f32 = 0, bf16 = 1, f16 = 2 };
 
 // ---- planning: survival, budget, verify lengths ----
+
+// Confidences, or logits with a calibration c = sigmoid(scale_k * z + bias_k + offset_r).
+struct Confidence {
+  const void* values;  // [rows, G]
+  Float dtype;
+  bool is_logits;
+  int64_t rows;
+  Index slots;          // [B] or null: the row of request r
+  const float* scale;   // [G] or null
+  const float* bias;    // [G] or null
+  const float* offset;  // [offset_rows] or null
+  int64_t offset_rows;
+  Index offset_slots;  // [B] or null
+};
+
+// With `optimistic`, a row that is missing or not fresh counts as survival 1.
+struct Freshness {
+  bool optimistic;
+  const bool* fresh;          // [B] or null
+  const int64_t* generation;  // [rows] or null
+  const int64_t* expected;    // [B], with generation
+};
+
+struct SurvivalParams {
+  int64_t batch, gamma;
+  Confidence confidence;
+  Freshness freshness;
+  float* survival;    // [B, G]
+  float* calibrated;  // [B, G] or null
+};
+
+// Which drafts may be verified.
+struct Rules {
+  int64_t batch, gamma;
+  const int32_t* caps;  // [B] or null
+  int32_t min_verify_len, max_verify_len;
+  float survival_eps;
+  int64_t max_rows;  // -1: no bound
+};
+
+// T(M) = base + step_ns[M].
+struct Cost {
+  const int32_t* step_ns;  // [length] or null
+  int64_t length;
+  int64_t base_ns;
+  const int64_t* base_ns_scalar;  // [1] or null; replaces base_ns
+  DSPARK_FN int64_t base() const { return base_ns_scalar ? *base_ns_scalar : base_ns; }
+};
+
+enum class Search : int32_t { global = 0, first_drop = 1 };
+
+struct Tiers {
+  const int32_t* rows;  // [count] or null, ascending
+  int64_t count;
+  bool fill;
+};
+
+// A budget that is given instead of searched.
+struct Budget {
+  int64_t value;          // used when >= 0 and there is no scalar
+  const int64_t* scalar;  // [1] or null
+  DSPARK_FN bool given() const { return scalar || value >= 0; }
+  DSPARK_FN int64_t get() const { return scalar ? *scalar : value; }
+};
+
+struct PlanBudgetParams {
+  const float* survival;  // [B, G]
+  Rules rules;
+  Cost cost;
+  Search search;
+  int64_t min_gain_ppm;
+  Tiers tiers;
+  int64_t* stats;     // [5]
+  int64_t* tier_tau;  // [2, tiers.count] or null
+};
+
+struct ScheduleParams {
+  const float* survival;  // [B, G]
+  Budget budget;
+  Rules rules;
+  Cost cost;
+  Tiers tiers;
+  int32_t* verify_lens;  // [B]
+  int64_t* stats;        // [5]
+};
+
+struct AllocateParams {
+  SurvivalParams current;
+  bool has_history;
+  Confidence history;
+  Freshness freshness;  // of the history
+  Budget budget;
+  Rules rules;
+  Cost cost;
+  Search search;
+  int64_t min_gain_ppm;
+  Tiers tiers;
+  int32_t* verify_lens;  // [B]
+  int32_t* cu_seqlens;   // [B + 1]
+  int64_t* stats;        // [5]
+};
 
 // ---- ragged layout, bucket padding, scatter and gather ----
 

@@ -1,5 +1,6 @@
 // Registers the CPU operators under torch.ops.dspark (schemas: dspark_ops/ops/<stem>.py).
 #include "common/bind_compressor.h"
+#include "common/bind_planning.h"
 #include "cpu/kernels.h"
 
 #define DSPARK_CPU(stem) \
@@ -7,6 +8,10 @@
 
 STABLE_TORCH_LIBRARY_IMPL(dspark, CPU, m) {
   // planning
+  DSPARK_CPU(prefix_survival);
+  DSPARK_CPU(plan_budget);
+  DSPARK_CPU(schedule_verify_lens);
+  DSPARK_CPU(allocate_verify_lens);
 
   // layout
 

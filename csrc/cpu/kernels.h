@@ -5,6 +5,10 @@
 namespace dspark::cpu {
 
 // planning
+void prefix_survival(const SurvivalParams& p);
+void plan_budget(const PlanBudgetParams& p);
+void schedule_verify_lens(const ScheduleParams& p);
+void allocate_verify_lens(const AllocateParams& p);
 
 // layout
 

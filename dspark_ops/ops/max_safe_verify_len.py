@@ -20,7 +20,8 @@ def _check(start_pos: Tensor, ratio: int, coff: int, ring: int, max_verify_len: 
 
 
 _op = operator(
-    "max_safe_verify_len(Tensor start_pos, int ratio, int coff, int ring, int max_verify_len, Tensor(a!) safe_lens) -> ()",
+    "max_safe_verify_len(Tensor start_pos, int ratio, int coff, int ring, int max_verify_len, "
+    "Tensor(a!) safe_lens) -> ()",
     reference,
     _check,
 )
