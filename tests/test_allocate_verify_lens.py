@@ -5,9 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import dspark_ops
 import pytest
 import torch
+
+import dspark_ops
 from dspark_ops.testing import case
 from dspark_ops.testing.planning import confidences, cost_row
 from oracle import Oracle, Rules, survival

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import dspark_ops
 import pytest
 import torch
+
+import dspark_ops
 
 C = torch.full((4, 7), 0.5)
 S = torch.full((4, 7), 0.5)
@@ -142,7 +143,7 @@ def test_other_device_is_refused() -> None:
 
 def test_backend_that_is_missing_says_why() -> None:
     with (
-        pytest.raises(ValueError, match="backend: expected one of reference, cpu, .*got 'gpu'"),
+        pytest.raises(ValueError, match=r"backend: expected one of reference, cpu, .*got 'gpu'"),
         dspark_ops.use_backend("gpu"),
     ):
         pass
@@ -161,7 +162,7 @@ def test_backend_refuses_other_devices() -> None:
 def test_direct_call_of_a_native_operator_is_memory_safe() -> None:
     """torch.ops.dspark skips the Python checks; the binding still refuses what would read or write out of bounds."""
     out = torch.empty(4, 7)
-    with pytest.raises(RuntimeError, match="survival: expected 28 elements, got 27|values: expected 4 rows, got 3"):
+    with pytest.raises(RuntimeError, match="values: expected 4 rows, got 3"):
         torch.ops.dspark.prefix_survival(C[:3], False, None, None, None, None, None, False, None, None, None, out, None)
     with pytest.raises(RuntimeError, match="stats: expected 5 elements, got 4"):
         torch.ops.dspark.plan_budget(S, STEP, 0, None, None, 1, 0, 1e-6, 0, -1, 0, None, False, LONG, None)

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 import torch
 
+import dspark_ops
+from dspark_ops.testing import case
+
 # COSTfrom dspark_ops.cost import AdditiveTable, FloorTable
 from golden_data import load
 from oracle import Oracle, Rules
-
-import dspark_ops
-from dspark_ops.testing import case
 
 ONE = 1 << 43
 

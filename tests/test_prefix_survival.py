@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-import oracle
 import pytest
 import torch
-from golden_data import load
 
 import dspark_ops
+import oracle
 from dspark_ops.testing.planning import KINDS, confidences
+from golden_data import load
 
 
 def test_golden(backend: str) -> None:

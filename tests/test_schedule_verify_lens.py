@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 import torch
-from golden_data import load
-from oracle import Oracle, Rules
 
 import dspark_ops
 from dspark_ops.testing.planning import KINDS, confidences
+from golden_data import load
+from oracle import Oracle, Rules
 
 
 def test_golden(backend: str) -> None:
