@@ -4,7 +4,21 @@
 
 namespace dspark {
 
-inline int64_t rows_or(const OptTensor& t, int64_t otherwise) { return t ? t->numel() : otherwise; }
+constexpr int64_t kAnyInt = int64_t(1) << 62;
+
+inline int64_t rows_or(const OptTensor& t, int64_t otherwise) { return t ? t->size(0) : otherwise; }
+
+inline const float* bind_survival(const Tensor& survival, int64_t& batch, int64_t& gamma) {
+  STD_TORCH_CHECK(survival.dim() == 2, "survival: expected shape [B, gamma]");
+  batch = survival.size(0);
+  gamma = survival.size(1);
+  return input<float>(survival, "survival", batch, gamma);
+}
+
+inline void check_width(int64_t batch, int64_t gamma) {
+  STD_TORCH_CHECK(gamma >= 1, "gamma: expected at least one draft token per request");
+  STD_TORCH_CHECK(batch * (gamma + 1) <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");
+}
 
 inline Confidence bind_confidence(const Tensor& values, const char* name, bool is_logits, const OptTensor& scale,
                                   const OptTensor& bias, const OptTensor& offset, const OptTensor& slots,
@@ -13,12 +27,12 @@ inline Confidence bind_confidence(const Tensor& values, const char* name, bool i
   const ScalarType dtype = values.scalar_type();
   STD_TORCH_CHECK(dtype == ScalarType::Float || dtype == ScalarType::BFloat16 || dtype == ScalarType::Half, name,
                   ": expected float32, bfloat16 or float16");
-  require(values, name, dtype, values.numel());
+  STD_TORCH_CHECK(is_logits || !(scale || bias || offset), "scale, bias, offset: need logits");
   const int64_t rows = values.size(0), offset_rows = rows_or(offset, 0);
   STD_TORCH_CHECK(slots || rows == batch, name, ": expected ", batch, " rows, got ", rows);
   STD_TORCH_CHECK(!offset || offset_slots || offset_rows == batch, "offset: expected ", batch, " elements");
   Confidence c{};
-  c.values = values.data_ptr();
+  c.values = readable(values);
   c.dtype = dtype == ScalarType::Float ? Float::f32 : dtype == ScalarType::BFloat16 ? Float::bf16 : Float::f16;
   c.is_logits = is_logits;
   c.rows = rows;
@@ -34,38 +48,47 @@ inline Confidence bind_confidence(const Tensor& values, const char* name, bool i
 inline Freshness bind_freshness(bool optimistic, const OptTensor& fresh, const OptTensor& generation,
                                 const OptTensor& expected, int64_t batch, int64_t rows) {
   STD_TORCH_CHECK(generation.has_value() == expected.has_value(), "generation and expected: must be given together");
+  STD_TORCH_CHECK(!(fresh && generation), "fresh: give either fresh or generation with expected");
   return {optimistic, input<bool>(fresh, "fresh", batch), input<int64_t>(generation, "generation", rows),
           input<int64_t>(expected, "expected", batch)};
 }
 
 inline Rules bind_rules(int64_t batch, int64_t gamma, const OptTensor& caps, int64_t min_verify_len,
                         int64_t max_verify_len, double survival_eps, int64_t max_rows) {
-  const int64_t width = gamma + 1;
-  STD_TORCH_CHECK(gamma >= 1 && batch * width <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");
+  check_width(batch, gamma);
+  integer(max_verify_len, "max_verify_len", 0, gamma + 1);
+  const int64_t longest = max_verify_len ? max_verify_len : gamma + 1;
+  integer(min_verify_len, "min_verify_len", 0, longest);
   STD_TORCH_CHECK(survival_eps >= 0x1p-20 && survival_eps <= 1.0, "survival_eps: expected a number in [2^-20, 1]");
-  STD_TORCH_CHECK(max_verify_len >= 0 && max_verify_len <= width, "max_verify_len: expected 0..", width);
-  return {batch, gamma, input<int32_t>(caps, "caps", batch), int32_t(clamp64(min_verify_len, 0, width)),
-          int32_t(max_verify_len ? max_verify_len : width), float(survival_eps), max_rows};
+  return {batch, gamma, input<int32_t>(caps, "caps", batch), int32_t(min_verify_len), int32_t(longest),
+          float(survival_eps), integer(max_rows, "max_rows", -1, kAnyInt)};
 }
 
-inline Cost bind_cost(const OptTensor& step_ns, int64_t base_ns, const OptTensor& base_ns_tensor) {
-  const int64_t length = rows_or(step_ns, 0);
-  STD_TORCH_CHECK(!step_ns || length > 0, "step_ns: must not be empty");
-  return {input<int32_t>(step_ns, "step_ns", length), length, base_ns, input<int64_t>(base_ns_tensor, "base_ns", 1)};
+inline const int64_t* bind_scalar(const OptTensor& t, const char* name) {
+  if (!t) return nullptr;
+  STD_TORCH_CHECK(t->scalar_type() == ScalarType::Long && t->numel() == 1, name, ": expected one int64 value");
+  return static_cast<const int64_t*>(t->data_ptr());
 }
 
-inline Search bind_search(int64_t search) {
-  STD_TORCH_CHECK(search == 0 || search == 1, "search: expected 0 (global) or 1 (first_drop)");
-  return Search(search);
+inline Cost bind_cost(const OptTensor& step_ns, int64_t base_ns, const OptTensor& base_ns_tensor, const Rules& rules) {
+  const int64_t length = rows_or(step_ns, 0), most = rules.batch * rules.max_verify_len;
+  const int64_t needed = rules.max_rows < 0 ? most : min64(most, rules.max_rows);
+  STD_TORCH_CHECK(!step_ns || length > needed, "step_ns: expected more than ", needed, " entries, got ", length);
+  return {input<int32_t>(step_ns, "step_ns", length), length, integer(base_ns, "base_ns", -kAnyInt, kAnyInt),
+          bind_scalar(base_ns_tensor, "base_ns")};
 }
 
-inline int64_t bind_min_gain(int64_t ppm) {
-  STD_TORCH_CHECK(ppm >= 0 && ppm <= 1000000, "min_gain_ppm: expected 0..10^6");
-  return ppm;
+inline Search bind_search(int64_t search) { return Search(integer(search, "search", 0, 1)); }
+
+inline int64_t bind_min_gain(Search search, int64_t ppm) {
+  STD_TORCH_CHECK(!(ppm && search == Search::first_drop), "min_gain_ppm: not with first_drop");
+  return integer(ppm, "min_gain_ppm", 0, 1000000);
 }
 
 inline Tiers bind_tiers(const OptTensor& tiers, bool fill) {
   const int64_t count = rows_or(tiers, 0);
+  STD_TORCH_CHECK(!tiers || count > 0, "tiers: expected at least one tier");
+  STD_TORCH_CHECK(tiers || !fill, "fill_tier: needs tiers");
   return {input<int32_t>(tiers, "tiers", count), count, fill};
 }
 
@@ -74,15 +97,16 @@ inline SurvivalParams bind_prefix_survival(const Tensor& values, bool is_logits,
                                            const OptTensor& offset_slots, bool optimistic, const OptTensor& fresh,
                                            const OptTensor& generation, const OptTensor& expected,
                                            const Tensor& survival, const OptTensor& calibrated) {
-  STD_TORCH_CHECK(survival.dim() == 2, "survival: expected shape [B, gamma]");
-  const int64_t batch = survival.size(0), gamma = survival.size(1);
+  STD_TORCH_CHECK(values.dim() == 2, "values: expected shape [rows, gamma]");
+  const int64_t batch = rows_or(slots, values.size(0)), gamma = values.size(1);
+  check_width(batch, gamma);
   SurvivalParams p{};
   p.batch = batch;
   p.gamma = gamma;
   p.confidence = bind_confidence(values, "values", is_logits, scale, bias, offset, slots, offset_slots, batch, gamma);
   p.freshness = bind_freshness(optimistic, fresh, generation, expected, batch, p.confidence.rows);
-  p.survival = output<float>(survival, "survival", batch * gamma);
-  p.calibrated = output<float>(calibrated, "calibrated", batch * gamma);
+  p.survival = output<float>(survival, "survival", batch, gamma);
+  p.calibrated = output<float>(calibrated, "calibrated", batch, gamma);
   return p;
 }
 
@@ -92,17 +116,17 @@ inline PlanBudgetParams bind_plan_budget(const Tensor& survival, const Tensor& s
                                          int64_t search, int64_t max_rows, int64_t min_gain_ppm,
                                          const OptTensor& tiers, bool fill_tier, const Tensor& stats,
                                          const OptTensor& tier_tau) {
-  STD_TORCH_CHECK(survival.dim() == 2, "survival: expected shape [B, gamma]");
-  const int64_t batch = survival.size(0), gamma = survival.size(1);
+  int64_t batch, gamma;
   PlanBudgetParams p{};
-  p.survival = input<float>(survival, "survival", batch * gamma);
+  p.survival = bind_survival(survival, batch, gamma);
   p.rules = bind_rules(batch, gamma, caps, min_verify_len, max_verify_len, survival_eps, max_rows);
-  p.cost = bind_cost(step_ns, base_ns, base_ns_tensor);
+  p.cost = bind_cost(step_ns, base_ns, base_ns_tensor, p.rules);
   p.search = bind_search(search);
-  p.min_gain_ppm = bind_min_gain(min_gain_ppm);
+  p.min_gain_ppm = bind_min_gain(p.search, min_gain_ppm);
   p.tiers = bind_tiers(tiers, fill_tier);
   p.stats = output<int64_t>(stats, "stats", 5);
-  p.tier_tau = output<int64_t>(tier_tau, "tier_tau", 2 * p.tiers.count);
+  STD_TORCH_CHECK(!tier_tau || tiers, "tier_tau: needs tiers");
+  p.tier_tau = output<int64_t>(tier_tau, "tier_tau", 2, p.tiers.count);
   return p;
 }
 
@@ -112,13 +136,12 @@ inline ScheduleParams bind_schedule_verify_lens(const Tensor& survival, int64_t 
                                                 const OptTensor& caps, int64_t min_verify_len, int64_t max_verify_len,
                                                 double survival_eps, int64_t max_rows, const OptTensor& tiers,
                                                 bool fill_tier, const Tensor& verify_lens, const Tensor& stats) {
-  STD_TORCH_CHECK(survival.dim() == 2, "survival: expected shape [B, gamma]");
-  const int64_t batch = survival.size(0), gamma = survival.size(1);
+  int64_t batch, gamma;
   ScheduleParams p{};
-  p.survival = input<float>(survival, "survival", batch * gamma);
-  p.budget = {budget, input<int64_t>(budget_tensor, "budget", 1)};
+  p.survival = bind_survival(survival, batch, gamma);
+  p.budget = {integer(budget, "budget", 0, kAnyInt), bind_scalar(budget_tensor, "budget")};
   p.rules = bind_rules(batch, gamma, caps, min_verify_len, max_verify_len, survival_eps, max_rows);
-  p.cost = bind_cost(step_ns, base_ns, base_ns_tensor);
+  p.cost = bind_cost(step_ns, base_ns, base_ns_tensor, p.rules);
   p.tiers = bind_tiers(tiers, fill_tier);
   p.verify_lens = output<int32_t>(verify_lens, "verify_lens", batch);
   p.stats = output<int64_t>(stats, "stats", 5);
@@ -142,13 +165,15 @@ inline AllocateParams bind_allocate_verify_lens(
     p.history =
         bind_confidence(*history, "history", is_logits, scale, bias, offset, history_slots, slots, batch, gamma);
     p.freshness = bind_freshness(true, fresh, generation, expected, batch, p.history.rows);
+  } else {
+    STD_TORCH_CHECK(!(history_slots || fresh || generation || expected), "history: needed for its slots and freshness");
   }
-  p.budget = {budget, input<int64_t>(budget_tensor, "budget", 1)};
+  p.budget = {integer(budget, "budget", -1, kAnyInt), bind_scalar(budget_tensor, "budget")};
   p.rules = bind_rules(batch, gamma, caps, min_verify_len, max_verify_len, survival_eps, max_rows);
-  p.cost = bind_cost(step_ns, base_ns, base_ns_tensor);
+  p.cost = bind_cost(step_ns, base_ns, base_ns_tensor, p.rules);
   STD_TORCH_CHECK(p.budget.given() || step_ns, "step_ns: needed to search a budget");
   p.search = bind_search(search);
-  p.min_gain_ppm = bind_min_gain(min_gain_ppm);
+  p.min_gain_ppm = bind_min_gain(p.search, min_gain_ppm);
   p.tiers = bind_tiers(tiers, fill_tier);
   p.verify_lens = output<int32_t>(verify_lens, "verify_lens", batch);
   p.cu_seqlens = output<int32_t>(cu_seqlens, "cu_seqlens", batch + 1);

@@ -174,8 +174,7 @@ def allocate_verify_lens(
     )  # fmt: skip
     if out is None:
         out = _new_plan(values, batch, gamma, is_logits)
-    _check(*args, *out)
-    _op(*(_checks.contiguous(a) if isinstance(a, Tensor) else a for a in args), *out)
+    _op(*args, *out)
     return out
 
 

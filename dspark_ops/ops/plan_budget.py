@@ -103,6 +103,5 @@ def plan_budget(
         survival, *cost, *_planning.resolve_rules(caps, min_verify_len, max_verify_len, survival_eps),
         _planning.resolve_search(search), _planning.sentinel("max_rows", max_rows, 0), min_gain_ppm, tiers, fill_tier,
     )  # fmt: skip
-    _check(*args, out, out_tier_tau)  # type: ignore[arg-type]
-    _op(*(_checks.contiguous(a) if isinstance(a, Tensor) else a for a in args), out, out_tier_tau)
+    _op(*args, out, out_tier_tau)
     return out

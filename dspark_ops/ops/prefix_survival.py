@@ -91,6 +91,5 @@ def prefix_survival(
     args = (
         values, is_logits, scale, bias, offset, slots, offset_slots, optimistic, fresh, generation, expected,
     )  # fmt: skip
-    _check(*args, out, out_confidence)
-    _op(*(_checks.contiguous(a) if isinstance(a, Tensor) else a for a in args), out, out_confidence)
+    _op(*args, out, out_confidence)
     return out

@@ -101,6 +101,5 @@ def schedule_verify_lens(
         *_planning.resolve_rules(caps, min_verify_len, max_verify_len, survival_eps),
         _planning.sentinel("max_rows", max_rows, 0), tiers, fill_tier,
     )  # fmt: skip
-    _check(*args, *out)
-    _op(*(_checks.contiguous(a) if isinstance(a, Tensor) else a for a in args), *out)
+    _op(*args, *out)
     return out
