@@ -1,13 +1,21 @@
 """Operators for confidence-scheduled speculative decoding (DSpark): plan verify lengths, build ragged metadata."""
 
 from ._backends import available_backends, backends, use_backend
+from .ops._accepted import Accepted
+from .ops.accept_greedy import accept_greedy
+from .ops.finalize_accept import finalize_accept
 from .ops.max_safe_verify_len import max_safe_verify_len
+from .ops.update_offset import update_offset
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accepted",
+    "accept_greedy",
     "available_backends",
     "backends",
+    "finalize_accept",
     "max_safe_verify_len",
+    "update_offset",
     "use_backend",
 ]

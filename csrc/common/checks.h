@@ -60,6 +60,11 @@ inline Index index_input(const OptTensor& t, const char* name, int64_t numel) {
   return t ? index_input(*t, name, numel) : Index{nullptr, false};
 }
 
+inline IndexOutput index_output(const OptTensor& t, const char* name, int64_t numel) {
+  const Index index = index_input(t, name, numel);
+  return {const_cast<void*>(index.data), index.is_int64};
+}
+
 // Registers a kernel: Bind turns the dispatcher's arguments into the operator's parameters, Kernel runs on them.
 template <auto Bind, auto Kernel, class = decltype(Bind)>
 struct Operator;

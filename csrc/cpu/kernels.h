@@ -12,5 +12,8 @@ namespace dspark::cpu {
 void max_safe_verify_len(const MaxSafeVerifyLenParams& p);
 
 // acceptance
+void accept_greedy(const AcceptParams& p);
+void finalize_accept(const AcceptParams& p);
+void update_offset(const UpdateOffsetParams& p);
 
 }  // namespace dspark::cpu
