@@ -1,6 +1,7 @@
 """Operators for confidence-scheduled speculative decoding (DSpark): plan verify lengths, build ragged metadata."""
 
 from ._backends import available_backends, backends, use_backend
+from .cost import AdditiveTable, FloorTable, StepCost, load_cost_table
 from .ops._accepted import Accepted
 from .ops.accept_greedy import accept_greedy
 from .ops.finalize_accept import finalize_accept
@@ -11,10 +12,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Accepted",
+    "AdditiveTable",
+    "FloorTable",
+    "StepCost",
     "accept_greedy",
     "available_backends",
     "backends",
     "finalize_accept",
+    "load_cost_table",
     "max_safe_verify_len",
     "update_offset",
     "use_backend",
