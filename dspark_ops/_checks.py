@@ -69,7 +69,7 @@ def integer(name: str, value: int, low: int, high: int | None = None) -> None:
 
 def number(name: str, value: float, low: float, high: float) -> None:
     """Require a finite number in [low, high]; NaN is refused."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | torch.SymFloat):
         raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
     if not low <= value <= high:
         raise ValueError(f"{name}: expected a number in [{low:g}, {high:g}], got {value}")

@@ -165,7 +165,7 @@ def test_backend_refuses_other_devices() -> None:
 def test_direct_call_of_a_native_operator_is_memory_safe() -> None:
     """torch.ops.dspark skips the Python checks; the binding still refuses what would read or write out of bounds."""
     out = torch.empty(4, 7)
-    with pytest.raises(RuntimeError, match="values: expected 4 rows, got 3"):
+    with pytest.raises(RuntimeError, match="survival: expected size 3 in dimension 0, got 4"):
         torch.ops.dspark.prefix_survival(C[:3], False, None, None, None, None, None, False, None, None, None, out, None)
     with pytest.raises(RuntimeError, match="stats: expected size 5 in dimension 0, got 4"):
         torch.ops.dspark.plan_budget(S, STEP, 0, None, None, 1, 0, 1e-6, 0, -1, 0, None, False, LONG, None)

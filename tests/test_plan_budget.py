@@ -8,9 +8,8 @@ import pytest
 import torch
 
 import dspark_ops
+from dspark_ops.cost import AdditiveTable, FloorTable
 from dspark_ops.testing import case
-
-# COSTfrom dspark_ops.cost import AdditiveTable, FloorTable
 from golden_data import load
 from oracle import Oracle, Rules
 

@@ -15,11 +15,6 @@ inline const float* bind_survival(const Tensor& survival, int64_t& batch, int64_
   return input<float>(survival, "survival", batch, gamma);
 }
 
-inline void check_width(int64_t batch, int64_t gamma) {
-  STD_TORCH_CHECK(gamma >= 1, "gamma: expected at least one draft token per request");
-  STD_TORCH_CHECK(batch * (gamma + 1) <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");
-}
-
 inline Confidence bind_confidence(const Tensor& values, const char* name, bool is_logits, const OptTensor& scale,
                                   const OptTensor& bias, const OptTensor& offset, const OptTensor& slots,
                                   const OptTensor& offset_slots, int64_t batch, int64_t gamma) {

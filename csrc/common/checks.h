@@ -87,7 +87,20 @@ inline int64_t integer(int64_t value, const char* name, int64_t low, int64_t hig
   return value;
 }
 
-// Registers a kernel: Bind turns the dispatcher's arguments into the operator's parameters, Kernel runs on them.
+inline IndexOutput index_output(const OptTensor& t, const char* name, int64_t size) {
+  if (!t) return {nullptr, false};
+  const bool is_int64 = t->scalar_type() == ScalarType::Long;
+  if (is_int64) return {output<int64_t>(*t, name, size), true};
+  return {output<int32_t>(*t, name, size), false};
+}
+
+inline void check_width(int64_t batch, int64_t gamma) {
+  STD_TORCH_CHECK(gamma >= 1, "gamma: expected at least one draft token per request");
+  STD_TORCH_CHECK(batch * (gamma + 1) <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");
+}
+
+// Registers a kernel: the boxed call reads each argument by the type that Bind declares, so Bind must take an OptTensor
+// exactly where the schema says `Tensor?`. Bind turns the dispatcher's arguments into the operator's parameters, Kernel runs on them.
 template <auto Bind, auto Kernel, class = decltype(Bind)>
 struct Operator;
 template <auto Bind, auto Kernel, class P, class... A>

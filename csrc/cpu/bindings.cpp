@@ -1,4 +1,5 @@
 // Registers the CPU operators under torch.ops.dspark (schemas: dspark_ops/ops/<stem>.py).
+#include "common/bind_accept.h"
 #include "common/bind_compressor.h"
 #include "common/bind_planning.h"
 #include "cpu/kernels.h"
@@ -19,5 +20,7 @@ STABLE_TORCH_LIBRARY_IMPL(dspark, CPU, m) {
   DSPARK_CPU(max_safe_verify_len);
 
   // acceptance
-
+  DSPARK_CPU(accept_greedy);
+  DSPARK_CPU(finalize_accept);
+  DSPARK_CPU(update_offset);
 }

@@ -16,5 +16,8 @@ void allocate_verify_lens(const AllocateParams& p);
 void max_safe_verify_len(const MaxSafeVerifyLenParams& p);
 
 // acceptance
+void accept_greedy(const AcceptParams& p);
+void finalize_accept(const AcceptParams& p);
+void update_offset(const UpdateOffsetParams& p);
 
 }  // namespace dspark::cpu

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .. import _checks
-
-if TYPE_CHECKING:
-    from ..cost import StepCost
+from ..cost import StepCost
 
 GLOBAL, FIRST_DROP = 0, 1
 SEARCHES = {"global": GLOBAL, "first_drop": FIRST_DROP}

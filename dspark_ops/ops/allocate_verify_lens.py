@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .. import _checks
 from .._registry import operator
+from ..cost import StepCost
 from ..reference.allocate_verify_lens import allocate_verify_lens as reference
 from . import _planning
-
-if TYPE_CHECKING:
-    from ..cost import StepCost
 
 
 class Plan(NamedTuple):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from .. import _checks
 from .._registry import operator
+from ..cost import StepCost
 from ..reference.plan_budget import plan_budget as reference
 from . import _planning
-
-if TYPE_CHECKING:
-    from ..cost import StepCost
 
 
 def _check(
