@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from dspark_ops import _backends, _registry
+from dspark_ops.ops import plan_budget
 from dspark_ops.testing import Mismatch, case, compare, run, written
 from dspark_ops.testing.compare import assert_same
 
@@ -52,3 +53,20 @@ def test_compare_catches_a_wrong_bit() -> None:
     want = run("max_safe_verify_len", args, "reference")[-1]
     with pytest.raises(Mismatch, match=r"safe_lens\[0\] is"):
         assert_same("max_safe_verify_len", "safe_lens", want + 1, want)
+
+
+def test_opcheck_catches_an_output_that_is_not_declared_mutable() -> None:
+    """The same operator with one `(a!)` left out of its schema: torch.compile would drop the write."""
+    schema = str(torch.ops.dspark.plan_budget.default._schema).split("::", 1)[1]
+    honest, lying = (
+        torch.library.Library("dspark_honest", "FRAGMENT"),
+        torch.library.Library("dspark_lying", "FRAGMENT"),
+    )
+    args = next(a for a in (case("plan_budget", seed) for seed in range(99)) if a[0].numel())
+    for library, text in ((honest, schema), (lying, schema.replace("Tensor(a!) stats", "Tensor stats"))):
+        library.define(text)
+        library.impl("plan_budget", plan_budget.reference, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{library.ns}::plan_budget", plan_budget._check, lib=library)
+    torch.library.opcheck(torch.ops.dspark_honest.plan_budget.default, args)
+    with pytest.raises(Exception, match="mutat"):
+        torch.library.opcheck(torch.ops.dspark_lying.plan_budget.default, args)
