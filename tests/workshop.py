@@ -1,0 +1,51 @@
+"""A scratch copy of the project that a test may build in another way, or break on purpose."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PARTS = ("csrc", "dspark_ops", "tests", "setup.py", "pyproject.toml", "README.md")
+
+
+class Workshop:
+    """The copy: `build` it, `run` pytest in it, `replace` text in it."""
+
+    def __init__(self, folder: Path, **env: str) -> None:
+        self.folder = folder
+        self.env = {**os.environ, "DSPARK_REQUIRE_NATIVE": "1", **env}
+        for part in PARTS:
+            source = ROOT / part
+            if source.is_dir():
+                shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+            else:
+                shutil.copy(source, folder / part)
+
+    def build(self) -> None:
+        """Compile the native library in place; only what has changed is compiled again."""
+        done = subprocess.run(
+            [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+            cwd=self.folder, env=self.env, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+    def run(self, *tests: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run these tests of the copy, on its own package."""
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+        return subprocess.run(command, cwd=self.folder, env={**self.env, **env}, capture_output=True, text=True)
+
+    def replace(self, file: str, old: str, new: str) -> str:
+        """Replace the one place where `old` stands; returns the text before, to write back."""
+        path = self.folder / file
+        text = path.read_text()
+        assert text.count(old) == 1, f"{file}: {old!r} stands in {text.count(old)} places, expected one"
+        path.write_text(text.replace(old, new))
+        return text
+
+    def restore(self, file: str, text: str) -> None:
+        """Undo `replace`."""
+        (self.folder / file).write_text(text)
