@@ -60,6 +60,17 @@ inline Index index_input(const OptTensor& t, const char* name, int64_t numel) {
   return t ? index_input(*t, name, numel) : Index{nullptr, false};
 }
 
+inline IndexOut index_output(const Tensor& t, const char* name, int64_t numel) {
+  const Index index = index_input(t, name, numel);
+  return {const_cast<void*>(index.data), index.is_int64};
+}
+
+// Memory moved as bytes: any dtype, the same one on both sides.
+inline uint8_t* bytes_of(const Tensor& t, const char* name, ScalarType dtype, int64_t numel) {
+  require(t, name, dtype, numel);
+  return static_cast<uint8_t*>(t.data_ptr());
+}
+
 // Registers a kernel: Bind turns the dispatcher's arguments into the operator's parameters, Kernel runs on them.
 template <auto Bind, auto Kernel, class = decltype(Bind)>
 struct Operator;

@@ -1,5 +1,6 @@
 // Registers the CPU operators under torch.ops.dspark (schemas: dspark_ops/ops/<stem>.py).
 #include "common/bind_compressor.h"
+#include "common/bind_layout.h"
 #include "cpu/kernels.h"
 
 #define DSPARK_CPU(stem) \
@@ -9,9 +10,16 @@ STABLE_TORCH_LIBRARY_IMPL(dspark, CPU, m) {
   // planning
 
   // layout
+  DSPARK_CPU(gather_from_strided);
+  DSPARK_CPU(pad_to_bucket);
+  DSPARK_CPU(ragged_layout);
+  DSPARK_CPU(scatter_to_strided);
 
   // compressor
+  DSPARK_CPU(compressor_layout);
   DSPARK_CPU(max_safe_verify_len);
+  DSPARK_CPU(state_blocks);
+  DSPARK_CPU(state_rows);
 
   // acceptance
 

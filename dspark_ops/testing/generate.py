@@ -46,4 +46,4 @@ def index_dtype(rng: Random) -> torch.dtype:
     return rng.choice([torch.int32, torch.int64])
 
 
-from . import compressor  # noqa: E402, F401  (registers its generators; needs the names above)
+from . import compressor, layout  # noqa: E402, F401  (they register generators; they need the names above)
