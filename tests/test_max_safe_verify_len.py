@@ -87,5 +87,7 @@ def test_bad_input(args: tuple[torch.Tensor, int, int, int], error: type[Excepti
 
 def test_compiles(backend: str) -> None:
     with dspark_ops.use_backend(backend):
-        got = torch.compile(max_safe_verify_len, fullgraph=True, backend="aot_eager")(torch.tensor([126, 127]), 128, 1, 8)
+        got = torch.compile(max_safe_verify_len, fullgraph=True, backend="aot_eager")(
+            torch.tensor([126, 127]), 128, 1, 8
+        )
     assert got.tolist() == [1, 8]

@@ -25,7 +25,9 @@ def i64(values: list[Any]) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.int64)
 
 
-def brute_force(lens: list[int], rows: int, prefix: list[int], root: list[int], drafts: list[list[int]]) -> dict[str, Any]:
+def brute_force(
+    lens: list[int], rows: int, prefix: list[int], root: list[int], drafts: list[list[int]]
+) -> dict[str, Any]:
     """Row after row, then padding; Python ints know no overflow."""
     table = []
     cu, cu_k, cached = [0], [0], []
@@ -37,7 +39,9 @@ def brute_force(lens: list[int], rows: int, prefix: list[int], root: list[int], 
         cached.append(min(max(prefix[i] + length, 0), INT32_MAX))
         cu_k.append(min(cu_k[-1] + cached[-1], INT32_MAX))
     table += [(-1, 0, 0, 0)] * (rows - len(table))
-    request, offset, position, ids = (list(column) for column in zip(*table, strict=True)) if table else ([], [], [], [])
+    request, offset, position, ids = (
+        (list(column) for column in zip(*table, strict=True)) if table else ([], [], [], [])
+    )
     return {
         "cu_seqlens": cu,
         "row_request": request,
@@ -103,7 +107,9 @@ def test_only_what_was_asked_for(backend: str) -> None:
     with dspark_ops.use_backend(backend):
         bare = ragged_layout(i32([2]), 3)
         assert bare[3:] == (None, None, None, None)
-        only_position = RaggedLayout(*(torch.empty_like(t) for t in bare[:3]), position=torch.empty(3, dtype=torch.int64))
+        only_position = RaggedLayout(
+            *(torch.empty_like(t) for t in bare[:3]), position=torch.empty(3, dtype=torch.int64)
+        )
         got = ragged_layout(i32([2]), 3, prefix=i32([9]), out=only_position)
     assert got.position.tolist() == [9, 10, 0]
     assert got.cache_seqlens is None

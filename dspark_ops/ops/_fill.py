@@ -34,15 +34,17 @@ def _encode(spelling: str, kind: type, dtype: torch.dtype) -> int:
 
 
 @torch.compiler.assume_constant_result
+def _constant_bits(fill: Fill, dtype: torch.dtype) -> int:
+    kind: Any = next(kind for kind in (bool, int, float, complex) if isinstance(fill, kind))
+    return _encode(repr(kind(fill)), kind, dtype)
+
+
 def fill_bits(fill: Fill, dtype: torch.dtype) -> int:
     """The bytes of one element as a signed int; floats round to nearest, anything else must be exact."""
-    if type(fill) is int and fill == 0:
-        return 0
-    kind: Any
-    for kind in (bool, int, float, complex):
-        if isinstance(fill, kind):
-            return _encode(repr(kind(fill)), kind, dtype)
-    raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
+    if not isinstance(fill, bool | int | float | complex):
+        raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
+    # torch.compile may trace a number as a symbol; as an element of a set it is a constant.
+    return _constant_bits(next(iter({fill})), dtype)
 
 
 def check_rows(name: str, t: torch.Tensor) -> None:
