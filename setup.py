@@ -23,13 +23,23 @@ class BuildOrExplain(BuildExtension):
         except (CCompilerError, CompileError, ExecError, LinkError, PlatformError, OSError, RuntimeError) as error:
             if os.environ.get("DSPARK_REQUIRE_NATIVE") == "1":
                 raise
-            print(f"dspark_ops: native CPU back end NOT built ({error}); the reference back end will serve CPU tensors.")
+            print(
+                f"dspark_ops: native CPU back end NOT built ({error}); the reference back end will serve CPU tensors."
+            )
 
 
 def native_extension() -> CppExtension:
     sources = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc/cpu").glob("*.cpp"))
     headers = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
-    flags = ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+    flags = [
+        "-O3",
+        "-std=c++17",
+        "-ffp-contract=off",
+        "-fvisibility=hidden",
+        "-Wall",
+        "-Wextra",
+        "-Wno-unused-parameter",
+    ]
     return CppExtension(
         "dspark_ops._C",
         sources,
@@ -40,9 +50,16 @@ def native_extension() -> CppExtension:
     )
 
 
-for name, tool, then in (("CUDA", "nvcc", "not part of this release"), ("Ascend", "bisheng", "not part of this release")):
+for name, tool, then in (
+    ("CUDA", "nvcc", "not part of this release"),
+    ("Ascend", "bisheng", "not part of this release"),
+):
     found = shutil.which(tool)
     print(f"dspark_ops: {name} back end not built: {then} ({tool} {'found' if found else 'not found'}).")
 print(f"dspark_ops: building the native CPU back end against torch {torch.__version__}.")
 
-setup(ext_modules=[native_extension()], cmdclass={"build_ext": BuildOrExplain}, options={"bdist_wheel": {"py_limited_api": "cp310"}})
+setup(
+    ext_modules=[native_extension()],
+    cmdclass={"build_ext": BuildOrExplain},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
+)

@@ -55,7 +55,7 @@ _BACKENDS = {
 }
 
 _forced: Backend | None = None
-# Read by every operator call: a plain module global, so that the common case costs one load and torch.compile guards it.
+# Read by every operator call: a plain global, so that the common case costs one load and torch.compile guards it.
 forced_namespace: str | None = None
 
 

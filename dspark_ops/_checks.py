@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 MAX_VERIFY_ROWS = 1 << 18
+# Checks that read tensor values synchronise with the device, so they are off unless asked for.
+VALUE_CHECKS = os.environ.get("DSPARK_CHECK") == "1"
 INDEX_DTYPES = (torch.int32, torch.int64)
 FLOAT_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -66,7 +69,7 @@ def integer(name: str, value: int, low: int, high: int | None = None) -> None:
 
 def number(name: str, value: float, low: float, high: float) -> None:
     """Require a finite number in [low, high]; NaN is refused."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | torch.SymFloat):
         raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
     if not low <= value <= high:
         raise ValueError(f"{name}: expected a number in [{low:g}, {high:g}], got {value}")

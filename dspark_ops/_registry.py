@@ -2,18 +2,21 @@
 
 `torch.ops.dspark.<stem>` is the operator users and runtimes see. Its CompositeExplicitAutograd kernel is the
 reference, so every device has an answer; a native library registers itself for its own device and overrides it.
+Whichever back end runs, the operator checks its own arguments: `check` before a Python kernel and in the fake, the
+binding in csrc/common before a native one.
 A back end written in Python gets the same operators in a namespace of its own, `torch.ops.dspark_<name>.<stem>`,
 which is what `use_backend(name)` calls: there, too, opcheck and torch.compile see a proper operator.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from . import _backends
+from . import _backends, _checks
 
 Check = Callable[..., None]
 _libraries: dict[str, torch.library.Library] = {}
@@ -24,25 +27,42 @@ def _define(namespace: str, stem: str, kernel: Callable[..., None]) -> None:
     schema, check = _schemas[stem]
     library = _libraries.setdefault(namespace, torch.library.Library(namespace, "FRAGMENT"))
     library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    library.impl(stem, kernel, "CompositeExplicitAutograd")
+
+    @functools.wraps(kernel)
+    def checked(*args: Any) -> None:
+        check(*args)
+        kernel(*args)
+
+    library.impl(stem, checked, "CompositeExplicitAutograd")
     # Every output is an argument, so a fake has nothing to make: it makes sure that the shapes fit.
     torch.library.register_fake(f"{namespace}::{stem}", check, lib=library)
 
 
 class Operator:
-    """One operator: calls the back end that is forced by `use_backend`, or else the one the dispatcher picks."""
+    """One operator: calls the back end that is forced by `use_backend`, or else the one the dispatcher picks.
 
-    def __init__(self, stem: str) -> None:
+    A native binding refuses bad arguments with a bare RuntimeError; `check` then says it in full, as ValueError or
+    TypeError. Good arguments are so checked once, in C++, which is what a call of a few microseconds can afford.
+    """
+
+    def __init__(self, stem: str, check: Check) -> None:
         self.stem = stem
+        self.check = check
         self._default = getattr(torch.ops.dspark, stem).default
 
     def __call__(self, *args: Any) -> None:
         namespace = _backends.forced_namespace
-        if namespace is None:
-            self._default(*args)
-        else:
-            _backends.check_device(self.stem, args)
-            getattr(getattr(torch.ops, namespace), self.stem).default(*args)
+        if _checks.VALUE_CHECKS:
+            self.check(*args)
+        try:
+            if namespace is None:
+                self._default(*args)
+            else:
+                _backends.check_device(self.stem, args)
+                getattr(getattr(torch.ops, namespace), self.stem).default(*args)
+        except RuntimeError:
+            self.check(*args)
+            raise
 
 
 def operator(schema: str, reference: Callable[..., None], check: Check) -> Operator:
@@ -51,7 +71,7 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
     _schemas[stem] = (schema, check)
     _define("dspark", stem, reference)
     _define("dspark_reference", stem, reference)
-    return Operator(stem)
+    return Operator(stem, check)
 
 
 def stems() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dspark_ops
 import pytest
+
+import dspark_ops
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -11,11 +9,11 @@ import pytest
 import torch
 
 import dspark_ops
+import golden_data
 from dspark_ops import PaddedLens, capture_lens, pad_to_bucket
 
-FOLDER = Path(__file__).parent / "golden"
-BUCKETS = json.loads((FOLDER / "ragged_layout.json").read_text())
-CAPTURES = json.loads((FOLDER / "capture_layout.json").read_text())
+BUCKETS = golden_data.load("ragged_layout")
+CAPTURES = golden_data.load("capture_layout")
 INT32_MAX = (1 << 31) - 1
 
 

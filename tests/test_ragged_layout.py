@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -11,9 +9,10 @@ import pytest
 import torch
 
 import dspark_ops
+import golden_data
 from dspark_ops import RaggedLayout, ragged_layout
 
-GOLDEN = json.loads((Path(__file__).parent / "golden/ragged_layout.json").read_text())
+GOLDEN = golden_data.load("ragged_layout")
 INT32_MAX = (1 << 31) - 1
 
 

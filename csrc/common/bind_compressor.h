@@ -4,19 +4,29 @@
 
 namespace dspark {
 
+inline Index index_matrix(const Tensor& t, const char* name, int64_t rows, int64_t columns) {
+  const bool is_int64 = t.scalar_type() == ScalarType::Long;
+  require(t, name, is_int64 ? ScalarType::Long : ScalarType::Int, rows, columns);
+  return {readable(t), is_int64};
+}
+
+inline int64_t bind_window(int64_t ratio, int64_t coff) {
+  return integer(coff, "coff", 1, 16) * integer(ratio, "ratio", 1, 1 << 20);
+}
+
 inline CompressorTableParams bind_compressor_table(int64_t ratio, const Tensor& page_table, int64_t page_size,
                                                    int64_t pad_slot, const Tensor& offsets,
                                                    const Tensor& rope_position, const Tensor& query_row,
                                                    const Tensor& slot, int64_t batch, int64_t rows) {
   STD_TORCH_CHECK(page_table.dim() == 2, "page_table: expected shape [B, pages]");
-  STD_TORCH_CHECK(ratio > 0 && ratio <= 0x7fffffff, "ratio: out of range");
-  STD_TORCH_CHECK(page_size > 0 && page_size <= 0x7fffffff, "page_size: out of range");
-  const int64_t pages = page_table.size(1), by_ratio = rows / ratio + batch, capacity = rows < by_ratio ? rows : by_ratio;
+  integer(ratio, "ratio", 1, 1 << 20);
+  const int64_t pages = page_table.size(1), capacity = min64(rows, rows / ratio + batch);
+  const bool is_int64 = slot.scalar_type() == ScalarType::Long;
   return {ratio,
-          index_input(page_table, "page_table", batch * pages),
+          index_matrix(page_table, "page_table", batch, pages),
           pages,
-          page_size,
-          pad_slot,
+          integer(page_size, "page_size", 1, INT32_MAX),
+          is_int64 ? pad_slot : integer(pad_slot, "pad_slot", INT32_MIN, INT32_MAX),
           capacity,
           output<int32_t>(offsets, "offsets", batch + 1),
           output<int64_t>(rope_position, "rope_position", capacity),
@@ -32,7 +42,7 @@ inline CompressorLayoutParams bind_compressor_layout(
     const Tensor& query_row, const Tensor& slot, const OptTensor& offsets2, const OptTensor& rope_position2,
     const OptTensor& query_row2, const OptTensor& slot2) {
   const int64_t batch = seqused.numel();
-  STD_TORCH_CHECK(rows >= 0 && rows <= 0x7fffffff, "rows: expected an int in [0, 2^31 - 1]");
+  integer(rows, "rows", 0, INT32_MAX);
   CompressorLayoutParams p = {input<int32_t>(cu_seqlens, "cu_seqlens", batch + 1),
                               input<int32_t>(seqused, "seqused", batch),
                               index_input(start_pos, "start_pos", batch),
@@ -59,61 +69,59 @@ inline StateRowsParams bind_state_rows(const Tensor& cu_seqlens, const Tensor& s
                                        const Tensor& request_slot, const OptTensor& req_to_token,
                                        const OptTensor& full_to_swa, int64_t ratio, int64_t coff, int64_t ring,
                                        int64_t swa_page, int64_t dummy_row, const Tensor& state_rows) {
-  const int64_t batch = seqused.numel(), limit = 0x7fffffff;
-  STD_TORCH_CHECK(ratio > 0 && coff > 0 && ratio <= limit && coff <= limit, "ratio, coff: out of range");
-  STD_TORCH_CHECK(ring > 0 && ring <= limit, "ring: out of range");
-  STD_TORCH_CHECK(swa_page >= 0 && bool(req_to_token) == (swa_page > 0) && bool(full_to_swa) == (swa_page > 0),
+  const int64_t batch = seqused.numel(), window = bind_window(ratio, coff);
+  STD_TORCH_CHECK(bool(req_to_token) == (swa_page > 0) && bool(full_to_swa) == (swa_page > 0),
                   "req_to_token, full_to_swa, swa_page: expected all of them or none");
   STD_TORCH_CHECK(!req_to_token || req_to_token->dim() == 2, "req_to_token: expected shape [slots, max_context]");
-  STD_TORCH_CHECK(state_rows.dim() == 2 && state_rows.size(1) >= coff * ratio,
-                  "out: expected shape [B, coff * ratio + N]");
+  STD_TORCH_CHECK(state_rows.dim() == 2, "out: expected shape [B, coff * ratio + N]");
   const int64_t slots = req_to_token ? req_to_token->size(0) : 0, context = req_to_token ? req_to_token->size(1) : 0;
   const int64_t tokens = full_to_swa ? full_to_swa->numel() : 0, columns = state_rows.size(1);
   return {input<int32_t>(cu_seqlens, "cu_seqlens", batch + 1),
           input<int32_t>(seqused, "seqused", batch),
           index_input(start_pos, "start_pos", batch),
           index_input(request_slot, "request_slot", batch),
-          input<int32_t>(req_to_token, "req_to_token", slots * context),
+          input<int32_t>(req_to_token, "req_to_token", slots, context),
           index_input(full_to_swa, "full_to_swa", tokens),
           slots,
           context,
           tokens,
           batch,
-          coff * ratio,
-          columns - coff * ratio,
-          ring,
-          swa_page,
-          int32_t(dummy_row),
-          output<int32_t>(state_rows, "out", batch * columns)};
+          window,
+          integer(columns - window, "max_verify_len", 1, kMaxVerifyRows),
+          integer(ring, "ring", 1, INT32_MAX),
+          integer(swa_page, "swa_page", 0, INT32_MAX),
+          int32_t(integer(dummy_row, "dummy_row", INT32_MIN, INT32_MAX)),
+          output<int32_t>(state_rows, "out", batch, columns)};
 }
 
 inline StateBlocksParams bind_state_blocks(const Tensor& block_table, const Tensor& seqused, const Tensor& start_pos,
                                            int64_t ratio, int64_t coff, int64_t block_size,
                                            const Tensor& state_blocks) {
-  const int64_t batch = seqused.numel(), limit = 0x7fffffff;
-  STD_TORCH_CHECK(ratio > 0 && coff > 0 && block_size > 0, "ratio, coff, block_size: must be positive");
-  STD_TORCH_CHECK(ratio <= limit && coff <= limit && block_size <= limit, "ratio, coff, block_size: out of range");
+  const int64_t batch = seqused.numel();
+  bind_window(ratio, coff);
   STD_TORCH_CHECK(block_table.dim() == 2, "block_table: expected shape [B, blocks]");
-  const int64_t blocks = block_table.size(1), ids = batch * blocks;
-  const ScalarType dtype = block_table.scalar_type();
-  index_input(block_table, "block_table", ids);
-  return {bytes_of(block_table, "block_table", dtype, ids),
+  const int64_t blocks = block_table.size(1);
+  const Index ids = index_matrix(block_table, "block_table", batch, blocks);
+  require_rows(state_blocks, "out", block_table, batch);
+  STD_TORCH_CHECK(state_blocks.is_contiguous(), "out: an output must be contiguous");
+  return {static_cast<const uint8_t*>(ids.data),
           input<int32_t>(seqused, "seqused", batch),
           index_input(start_pos, "start_pos", batch),
           batch,
           blocks,
-          int64_t(block_table.element_size()),
+          ids.is_int64 ? 8 : 4,
           ratio,
           coff,
-          block_size,
-          bytes_of(state_blocks, "out", dtype, ids)};
+          integer(block_size, "block_size", 1, INT32_MAX),
+          static_cast<uint8_t*>(state_blocks.data_ptr())};
 }
 
 inline MaxSafeVerifyLenParams bind_max_safe_verify_len(const Tensor& start_pos, int64_t ratio, int64_t coff,
                                                        int64_t ring, int64_t max_verify_len, const Tensor& safe_lens) {
-  STD_TORCH_CHECK(ratio > 0 && coff > 0 && max_verify_len > 0, "ratio, coff and max_verify_len: must be positive");
-  const int64_t batch = start_pos.numel();
-  return {index_input(start_pos, "start_pos", batch), batch, ratio, coff, ring, max_verify_len,
+  const int64_t batch = start_pos.size(0);
+  return {index_input(start_pos, "start_pos", batch), batch, integer(ratio, "ratio", 1, 1 << 20),
+          integer(coff, "coff", 1, 16), integer(ring, "ring", 0, kMaxStepNs),
+          integer(max_verify_len, "max_verify_len", 1, kMaxVerifyRows),
           output<int32_t>(safe_lens, "safe_lens", batch)};
 }
 

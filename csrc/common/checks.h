@@ -1,11 +1,13 @@
-// Tensor -> pointer, with the checks that memory safety needs. The public Python functions check the same and more,
-// and raise ValueError with a kinder text; these guard a direct call of torch.ops.dspark.*.
+// Tensor -> pointer, with every check that needs no tensor values. dspark_ops/_checks.py states the same rules with a
+// kinder text: the public functions fall back to it when one of these fails.
 #pragma once
 #include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/util/Exception.h>
 
 #include <optional>
+#include <vector>
 
 #include "common/params.h"
 
@@ -15,68 +17,107 @@ using Tensor = torch::stable::Tensor;
 using OptTensor = std::optional<Tensor>;
 using torch::headeronly::ScalarType;
 
-inline void require(const Tensor& t, const char* name, ScalarType dtype, int64_t numel) {
+template <class T>
+constexpr ScalarType kTypeOf = ScalarType::Undefined;
+template <>
+constexpr ScalarType kTypeOf<float> = ScalarType::Float;
+template <>
+constexpr ScalarType kTypeOf<int32_t> = ScalarType::Int;
+template <>
+constexpr ScalarType kTypeOf<int64_t> = ScalarType::Long;
+template <>
+constexpr ScalarType kTypeOf<bool> = ScalarType::Bool;
+
+template <class... Sizes>
+void require(const Tensor& t, const char* name, ScalarType dtype, Sizes... sizes) {
   STD_TORCH_CHECK(t.scalar_type() == dtype, name, ": unexpected dtype");
-  STD_TORCH_CHECK(t.numel() == numel, name, ": expected ", numel, " elements, got ", t.numel());
-  STD_TORCH_CHECK(t.is_contiguous(), name, ": must be contiguous");
+  STD_TORCH_CHECK(t.dim() == int64_t(sizeof...(sizes)), name, ": expected ", sizeof...(sizes), " dimensions, got ", t.dim());
+  int64_t d = 0;
+  (([&] {
+     STD_TORCH_CHECK(t.size(d) == int64_t(sizes), name, ": expected size ", sizes, " in dimension ", d, ", got ", t.size(d));
+     ++d;
+   }()),
+   ...);
 }
 
-template <class T>
-struct TypeOf;
-template <>
-struct TypeOf<float> { static constexpr ScalarType value = ScalarType::Float; };
-template <>
-struct TypeOf<int32_t> { static constexpr ScalarType value = ScalarType::Int; };
-template <>
-struct TypeOf<int64_t> { static constexpr ScalarType value = ScalarType::Long; };
-template <>
-struct TypeOf<bool> { static constexpr ScalarType value = ScalarType::Bool; };
+// Contiguous copies of strided inputs; they live until the kernel has been issued.
+inline std::vector<Tensor>& copies() {
+  static thread_local std::vector<Tensor> held;
+  return held;
+}
 
-template <class T>
-const T* input(const Tensor& t, const char* name, int64_t numel) {
-  require(t, name, TypeOf<T>::value, numel);
-  return static_cast<const T*>(t.data_ptr());
+inline const void* readable(const Tensor& t) {
+  if (t.is_contiguous()) return t.data_ptr();
+  copies().push_back(torch::stable::contiguous(t));
+  return copies().back().data_ptr();
 }
-template <class T>
-const T* input(const OptTensor& t, const char* name, int64_t numel) {
-  return t ? input<T>(*t, name, numel) : nullptr;
+
+template <class T, class... Sizes>
+const T* input(const Tensor& t, const char* name, Sizes... sizes) {
+  require(t, name, kTypeOf<T>, sizes...);
+  return static_cast<const T*>(readable(t));
 }
-template <class T>
-T* output(const Tensor& t, const char* name, int64_t numel) {
-  require(t, name, TypeOf<T>::value, numel);
+template <class T, class... Sizes>
+const T* input(const OptTensor& t, const char* name, Sizes... sizes) {
+  return t ? input<T>(*t, name, sizes...) : nullptr;
+}
+
+template <class T, class... Sizes>
+T* output(const Tensor& t, const char* name, Sizes... sizes) {
+  require(t, name, kTypeOf<T>, sizes...);
+  STD_TORCH_CHECK(t.is_contiguous(), name, ": an output must be contiguous");
   return static_cast<T*>(t.data_ptr());
 }
-template <class T>
-T* output(const OptTensor& t, const char* name, int64_t numel) {
-  return t ? output<T>(*t, name, numel) : nullptr;
+template <class T, class... Sizes>
+T* output(const OptTensor& t, const char* name, Sizes... sizes) {
+  return t ? output<T>(*t, name, sizes...) : nullptr;
 }
 
-inline Index index_input(const Tensor& t, const char* name, int64_t numel) {
+inline Index index_input(const Tensor& t, const char* name, int64_t size) {
   const bool is_int64 = t.scalar_type() == ScalarType::Long;
-  require(t, name, is_int64 ? ScalarType::Long : ScalarType::Int, numel);
-  return {t.data_ptr(), is_int64};
+  require(t, name, is_int64 ? ScalarType::Long : ScalarType::Int, size);
+  return {readable(t), is_int64};
 }
-inline Index index_input(const OptTensor& t, const char* name, int64_t numel) {
-  return t ? index_input(*t, name, numel) : Index{nullptr, false};
-}
-
-inline IndexOut index_output(const Tensor& t, const char* name, int64_t numel) {
-  const Index index = index_input(t, name, numel);
-  return {const_cast<void*>(index.data), index.is_int64};
+inline Index index_input(const OptTensor& t, const char* name, int64_t size) {
+  return t ? index_input(*t, name, size) : Index{nullptr, false};
 }
 
-// Memory moved as bytes: any dtype, the same one on both sides.
-inline uint8_t* bytes_of(const Tensor& t, const char* name, ScalarType dtype, int64_t numel) {
-  require(t, name, dtype, numel);
-  return static_cast<uint8_t*>(t.data_ptr());
+inline int64_t integer(int64_t value, const char* name, int64_t low, int64_t high) {
+  STD_TORCH_CHECK(value >= low && value <= high, name, ": expected an int in [", low, ", ", high, "], got ", value);
+  return value;
 }
 
-// Registers a kernel: Bind turns the dispatcher's arguments into the operator's parameters, Kernel runs on them.
+inline IndexOutput index_output(const OptTensor& t, const char* name, int64_t size) {
+  if (!t) return {nullptr, false};
+  const bool is_int64 = t->scalar_type() == ScalarType::Long;
+  if (is_int64) return {output<int64_t>(*t, name, size), true};
+  return {output<int32_t>(*t, name, size), false};
+}
+
+// Memory moved as bytes: any dtype, the same one on both sides, and the sizes of `like` after the first dimension.
+inline void require_rows(const Tensor& t, const char* name, const Tensor& like, int64_t rows) {
+  STD_TORCH_CHECK(t.scalar_type() == like.scalar_type(), name, ": unexpected dtype");
+  STD_TORCH_CHECK(t.dim() == like.dim() && t.size(0) == rows, name, ": expected ", rows, " rows, got ", t.size(0));
+  for (int64_t d = 1; d < like.dim(); ++d) STD_TORCH_CHECK(t.size(d) == like.size(d), name, ": unexpected row shape");
+}
+
+inline void check_width(int64_t batch, int64_t gamma) {
+  STD_TORCH_CHECK(gamma >= 1, "gamma: expected at least one draft token per request");
+  STD_TORCH_CHECK(batch * (gamma + 1) <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");
+}
+
+// Registers a kernel: the boxed call reads each argument by the type that Bind declares, so Bind must take an OptTensor
+// exactly where the schema says `Tensor?`. Bind turns the dispatcher's arguments into the operator's parameters, Kernel runs on them.
 template <auto Bind, auto Kernel, class = decltype(Bind)>
 struct Operator;
 template <auto Bind, auto Kernel, class P, class... A>
 struct Operator<Bind, Kernel, P (*)(A...)> {
-  static void call(A... args) { Kernel(Bind(args...)); }
+  static void call(A... args) {
+    struct Release {
+      ~Release() { copies().clear(); }
+    } release;
+    Kernel(Bind(args...));
+  }
 };
 
 }  // namespace dspark

@@ -1,6 +1,8 @@
 // Registers the CPU operators under torch.ops.dspark (schemas: dspark_ops/ops/<stem>.py).
+#include "common/bind_accept.h"
 #include "common/bind_compressor.h"
 #include "common/bind_layout.h"
+#include "common/bind_planning.h"
 #include "cpu/kernels.h"
 
 #define DSPARK_CPU(stem) \
@@ -8,6 +10,10 @@
 
 STABLE_TORCH_LIBRARY_IMPL(dspark, CPU, m) {
   // planning
+  DSPARK_CPU(prefix_survival);
+  DSPARK_CPU(plan_budget);
+  DSPARK_CPU(schedule_verify_lens);
+  DSPARK_CPU(allocate_verify_lens);
 
   // layout
   DSPARK_CPU(gather_from_strided);
@@ -22,5 +28,7 @@ STABLE_TORCH_LIBRARY_IMPL(dspark, CPU, m) {
   DSPARK_CPU(state_rows);
 
   // acceptance
-
+  DSPARK_CPU(accept_greedy);
+  DSPARK_CPU(finalize_accept);
+  DSPARK_CPU(update_offset);
 }

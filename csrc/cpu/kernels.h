@@ -5,6 +5,10 @@
 namespace dspark::cpu {
 
 // planning
+void prefix_survival(const SurvivalParams& p);
+void plan_budget(const PlanBudgetParams& p);
+void schedule_verify_lens(const ScheduleParams& p);
+void allocate_verify_lens(const AllocateParams& p);
 
 // layout
 void gather_from_strided(const MoveRowsParams& p);
@@ -19,5 +23,8 @@ void state_blocks(const StateBlocksParams& p);
 void state_rows(const StateRowsParams& p);
 
 // acceptance
+void accept_greedy(const AcceptParams& p);
+void finalize_accept(const AcceptParams& p);
+void update_offset(const UpdateOffsetParams& p);
 
 }  // namespace dspark::cpu

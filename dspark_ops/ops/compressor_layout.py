@@ -200,14 +200,11 @@ def compressor_layout(
     for k, (table, entries) in enumerate(zip(tables, out.entries, strict=True)):
         if table.slot_dtype not in (None, entries.slot.dtype):
             raise TypeError(f"out.entries[{k}].slot: expected dtype {table.slot_dtype}, got {entries.slot.dtype}")
-    contiguous = _checks.contiguous
     arguments: list[object] = []
     for table in tables:
-        arguments += [table.ratio, contiguous(table.page_table), table.page_size, table.pad_slot]
+        arguments += [table.ratio, table.page_table, table.page_size, table.pad_slot]
     if len(tables) == 1:
         arguments += [1, None, 1, 0]
     outputs = [*out[:3], *out.entries[0], *(out.entries[1] if len(tables) == 2 else (None,) * 4)]
-    args = (rows, clamp_seqused_kv, *arguments, *outputs)
-    _check(cu_seqlens, seqused, start_pos, *args)
-    _op(contiguous(cu_seqlens), contiguous(seqused), contiguous(start_pos), *args)
+    _op(cu_seqlens, seqused, start_pos, rows, clamp_seqused_kv, *arguments, *outputs)
     return out

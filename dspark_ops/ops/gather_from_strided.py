@@ -62,6 +62,5 @@ def gather_from_strided(
     else:
         _checks.output("out", out, strided.dtype, [rows, *strided.shape[1:]], strided.device)
     bits = fill_bits(fill, strided.dtype)
-    _check(strided, cu_seqlens, bits, out)
-    _op(_checks.contiguous(strided), _checks.contiguous(cu_seqlens), bits, out)
+    _op(strided, cu_seqlens, bits, out)
     return out

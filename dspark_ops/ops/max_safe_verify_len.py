@@ -14,13 +14,14 @@ def _check(start_pos: Tensor, ratio: int, coff: int, ring: int, max_verify_len: 
     _checks.tensor("start_pos", start_pos, _checks.INDEX_DTYPES, ["B"])
     _checks.integer("ratio", ratio, 1, 1 << 20)
     _checks.integer("coff", coff, 1, 16)
-    _checks.integer("ring", ring, 0)
+    _checks.integer("ring", ring, 0, (1 << 31) - 1)
     _checks.integer("max_verify_len", max_verify_len, 1, _checks.MAX_VERIFY_ROWS)
     _checks.output("out", safe_lens, torch.int32, [start_pos.shape[0]], start_pos.device)
 
 
 _op = operator(
-    "max_safe_verify_len(Tensor start_pos, int ratio, int coff, int ring, int max_verify_len, Tensor(a!) safe_lens) -> ()",
+    "max_safe_verify_len(Tensor start_pos, int ratio, int coff, int ring, int max_verify_len, "
+    "Tensor(a!) safe_lens) -> ()",
     reference,
     _check,
 )
@@ -60,7 +61,5 @@ def max_safe_verify_len(
     """
     if out is None:
         out = torch.empty_like(start_pos, dtype=torch.int32, memory_format=torch.contiguous_format)
-    args = (start_pos, ratio, coff, 0 if ring is None else ring, max_verify_len, out)
-    _check(*args)
-    _op(_checks.contiguous(start_pos), *args[1:])
+    _op(start_pos, ratio, coff, 0 if ring is None else ring, max_verify_len, out)
     return out

@@ -67,8 +67,9 @@ def pad_to_bucket(
 
     Source: the bucket padding of SGLang's DSpark worker.
     """
-    _checks.integer("num_slots", num_slots, 0, _checks.MAX_VERIFY_ROWS)
     _checks.tensor("verify_lens", verify_lens, torch.int32, ["B"])
+    _checks.integer("rows", rows, 0, _MAX_ROWS)
+    _checks.integer("num_slots", num_slots, 0, _checks.MAX_VERIFY_ROWS)
     if cap is not None:
         _checks.integer("cap", cap, 0, _MAX_ROWS)
     if out is None:
@@ -76,9 +77,7 @@ def pad_to_bucket(
         out = PaddedLens(padded, torch.empty_like(padded))
     else:
         _checks.output("out.padded", out.padded, torch.int32, [num_slots], verify_lens.device)
-    args = (rows, -1 if cap is None else cap, *out)
-    _check(verify_lens, *args)
-    _op(_checks.contiguous(verify_lens), *args)
+    _op(verify_lens, rows, -1 if cap is None else cap, *out)
     return out
 
 

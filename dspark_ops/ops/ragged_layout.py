@@ -126,13 +126,11 @@ def ragged_layout(
 
     Source: the ragged verify metadata of SGLang's DSpark worker, with -1 in place of its sentinel B on padding.
     """
-    _checks.integer("rows", rows, 0, (1 << 31) - 1)
     _checks.tensor("verify_lens", verify_lens, torch.int32, ["B"])
+    _checks.integer("rows", rows, 0, (1 << 31) - 1)
     if out is None:
         out = _allocate(verify_lens, rows, prefix is not None, root_tokens is not None)
     else:
         _checks.output("out.row_request", out.row_request, torch.int32, [rows], verify_lens.device)
-    _check(verify_lens, prefix, root_tokens, draft_tokens, *out)
-    contiguous = _checks.contiguous
-    _op(contiguous(verify_lens), contiguous(prefix), contiguous(root_tokens), contiguous(draft_tokens), *out)
+    _op(verify_lens, prefix, root_tokens, draft_tokens, *out)
     return out

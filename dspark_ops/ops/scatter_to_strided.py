@@ -61,6 +61,5 @@ def scatter_to_strided(
     if out is None:
         out = compact.new_empty([max(cu_seqlens.shape[0] - 1, 0) * width, *compact.shape[1:]])
     bits = fill_bits(fill, compact.dtype)
-    _check(compact, cu_seqlens, width, bits, out)
-    _op(_checks.contiguous(compact), _checks.contiguous(cu_seqlens), width, bits, out)
+    _op(compact, cu_seqlens, width, bits, out)
     return out

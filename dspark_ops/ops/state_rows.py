@@ -140,9 +140,7 @@ def state_rows(
     else:
         _checks.output("out", out, torch.int32, shape, seqused.device)
     numbers = (ratio, coff, ring, 0 if swa_page is None else swa_page, dummy_row)
-    _check_rows(cu_seqlens, seqused, start_pos, request_slot, req_to_token, full_to_swa, *numbers, out)
-    tensors = map(_checks.contiguous, (cu_seqlens, seqused, start_pos, request_slot, req_to_token, full_to_swa))
-    _rows_op(*tensors, *numbers, out)
+    _rows_op(cu_seqlens, seqused, start_pos, request_slot, req_to_token, full_to_swa, *numbers, out)
     return out
 
 
@@ -184,8 +182,5 @@ def state_blocks(
     _checks.tensor("block_table", block_table, _checks.INDEX_DTYPES, ["B", "blocks"])
     if out is None:
         out = torch.empty_like(block_table, memory_format=torch.contiguous_format)
-    numbers = (ratio, coff, block_size)
-    _check_blocks(block_table, seqused, start_pos, *numbers, out)
-    contiguous = _checks.contiguous
-    _blocks_op(contiguous(block_table), contiguous(seqused), contiguous(start_pos), *numbers, out)
+    _blocks_op(block_table, seqused, start_pos, ratio, coff, block_size, out)
     return out

@@ -8,6 +8,7 @@ from torch import Tensor
 
 def row_bytes(t: Tensor) -> Tensor:
     """[rows, ...] as uint8 [rows, bytes per row]; shares the memory of a contiguous tensor."""
+    t = t.contiguous()
     size = t.element_size()
     for n in t.shape[1:]:
         size *= n

@@ -1,4 +1,4 @@
-"""Specification of `max_safe_verify_len`: the longest verify length after which any acceptance keeps compressor state."""
+"""Specification of `max_safe_verify_len`: the longest length after which any acceptance keeps compressor state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 def max_safe_verify_len(
     start_pos: Tensor, ratio: int, coff: int, ring: int, max_verify_len: int, safe_lens: Tensor
 ) -> None:
-    """l is safe iff th(l) <= max(s, th(1)), th(l) = (floor((s + l) / ratio) - (coff - 1)) * ratio, and it fits the ring."""
+    """l is safe iff th(l) = (floor((s + l) / ratio) - (coff - 1)) * ratio <= max(s, th(1)), and it fits the ring."""
     s = start_pos.long().clamp(0, (1 << 31) - 1)
     threshold_of_one = (((s + 1) // ratio) - (coff - 1)) * ratio
     kept_from = torch.maximum(s, threshold_of_one)

@@ -1,0 +1,147 @@
+"""`finalize_accept`: SGLang's golden cases, an independent slow loop, inactive requests, bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from accept_slow import GOLDEN, check_outputs, ints, slow_commit, slow_target
+
+import dspark_ops
+from dspark_ops.testing import case, run
+
+
+def test_golden(backend: str) -> None:
+    for c in GOLDEN:
+        drafts = torch.tensor(c["draft_tokens"])
+        with dspark_ops.use_backend(backend):
+            got = dspark_ops.finalize_accept(
+                ints(c["raw_correct_len"]),
+                drafts,
+                ints(c["verify_lens"]),
+                ints(c["prefix_lens"]),
+                bonus=torch.tensor(c["bonus"]),
+            )
+        assert got.correct_len.tolist() == c["correct_len"]
+        assert got.trimmed.tolist() == c["trimmed"]
+        assert got.commit_len.tolist() == c["commit_lens"]
+        assert got.new_seq_len is not None and got.new_seq_len.tolist() == c["new_seq_lens"]
+        assert got.out_tokens.tolist() == c["out_tokens"]
+        assert got.bonus.tolist() == c["bonus"]
+
+
+def test_equals_the_slow_loop(backend: str) -> None:
+    for seed in range(200):
+        args = case("finalize_accept", seed)
+        raws, drafts, verify_lens, prefix, bonus, target, cu = args[:7]
+        batch, gamma = drafts.shape
+        want = []
+        for r in range(batch):
+            raw, length = (min(max(int(x[r]), 0), top) for x, top in ((raws, gamma), (verify_lens, gamma + 1)))
+            rows = [bonus[r].item()] * (gamma + 1) if bonus is not None else slow_target(target, cu, r, gamma + 1)
+            want.append(slow_commit(raw, length, drafts[r].tolist(), 0 if prefix is None else int(prefix[r]), rows))
+        check_outputs(run("finalize_accept", args, backend)[-6:], want)
+
+
+def test_verify_len_0_commits_nothing_and_leaves_no_garbage(backend: str) -> None:
+    """Reported fault: rows of length 0 kept what memory held, and gave token ids out of range."""
+    drafts = torch.full((2, 3), 77)
+    offset = torch.tensor([0.5, 0.5])
+    with dspark_ops.use_backend(backend):
+        got = dspark_ops.finalize_accept(
+            ints([3, 3]),
+            drafts,
+            ints([0, 4]),
+            torch.tensor([10, 10]),
+            bonus=torch.tensor([9, 9]),
+            offset=offset,
+            confidence=torch.zeros(2, 3),
+        )
+    assert [x[0].tolist() for x in got] == [0, 0, 0, 0, 10, [0, 0, 0, 0]]
+    assert [x[1].tolist() for x in got] == [3, 0, 9, 4, 14, [77, 77, 77, 9]]
+    assert offset[0] == 0.5 and offset[1] > 0.5
+
+
+def test_out_and_strided_input(backend: str) -> None:
+    drafts = torch.arange(24).reshape(2, 12)[:, ::4]
+    assert not drafts.is_contiguous()
+    out = dspark_ops.Accepted(
+        *(torch.full((2,), 55, dtype=torch.int32) for _ in range(2)),
+        torch.full((2,), 55),
+        torch.full((2,), 55, dtype=torch.int32),
+        None,
+        torch.full((2, 4), 55),
+    )
+    with dspark_ops.use_backend(backend):
+        got = dspark_ops.finalize_accept(ints([1, 3]), drafts, ints([4, 2]), bonus=torch.tensor([90, 91]), out=out)
+    assert got is out
+    assert out.out_tokens.tolist() == [[0, 90, 8, 0], [12, 91, 20, 0]]
+    assert out.correct_len.tolist() == [1, 1] and out.trimmed.tolist() == [0, 2] and out.new_seq_len is None
+
+
+def test_compiles() -> None:
+    compiled = torch.compile(dspark_ops.finalize_accept, fullgraph=True, backend="aot_eager")
+    args = (ints([1, 3]), torch.arange(6).reshape(2, 3), ints([4, 2]), ints([5, 6]))
+    for a, b in zip(
+        compiled(*args, bonus=args[1][:, 0]), dspark_ops.finalize_accept(*args, bonus=args[1][:, 0]), strict=True
+    ):
+        assert torch.equal(a, b)
+
+
+ACCEPTED = dspark_ops.Accepted(
+    ints([0, 0]), ints([0, 0]), torch.zeros(2).long(), ints([0, 0]), None, torch.zeros(2, 4).long()
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"raw_correct_len": torch.zeros(2).long()}, TypeError, "raw_correct_len: expected dtype torch.int32"),
+        ({"draft_tokens": ints([[1], [1]])}, TypeError, "draft_tokens: expected dtype torch.int64"),
+        ({"draft_tokens": torch.zeros(2, 0).long()}, ValueError, "gamma: expected at least one draft"),
+        ({"verify_lens": ints([1])}, ValueError, r"verify_lens: expected shape \[2\], got \[1\]"),
+        ({"prefix": torch.zeros(2)}, TypeError, "prefix: expected dtype torch.int32 or torch.int64"),
+        ({"bonus": None}, ValueError, "bonus, target_tokens: expected exactly one of them, got bonus None"),
+        ({"target_tokens": torch.zeros(2, 4).long()}, ValueError, "expected exactly one of them, got bonus given"),
+        ({"cu_seqlens": ints([0, 1, 2])}, ValueError, "cu_seqlens: expected None"),
+        (
+            {"bonus": None, "target_tokens": torch.zeros(2, 3).long()},
+            ValueError,
+            r"target_tokens: expected shape \[2, 4\]",
+        ),
+        ({"bonus": None, "target_tokens": torch.zeros(7).long()}, ValueError, r"target_tokens: expected shape \[8\]"),
+        ({"offset": torch.zeros(2)}, ValueError, "confidence: expected a tensor, since offset is given"),
+        ({"confidence": torch.zeros(2, 3)}, ValueError, "confidence: expected None, since no offset is given"),
+        ({"slots": ints([0, 1])}, ValueError, "slots: expected None, since no offset is given"),
+        (
+            {"out": ACCEPTED, "prefix": ints([1, 1])},
+            ValueError,
+            "out.new_seq_len: expected a tensor, as prefix is given",
+        ),
+        ({"out": ACCEPTED._replace(new_seq_len=ints([0, 0]))}, ValueError, "out.new_seq_len: expected None"),
+        (
+            {"out": ACCEPTED._replace(trimmed=torch.zeros(2).long())},
+            TypeError,
+            "out.trimmed: expected dtype torch.int32",
+        ),
+        (
+            {"out": ACCEPTED._replace(out_tokens=torch.zeros(4, 2).long().T)},
+            ValueError,
+            "out.out_tokens: an output must be",
+        ),
+    ],
+)
+def test_bad_input(change: dict[str, Any], error: type[Exception], text: str) -> None:
+    good = {"raw_correct_len": ints([0, 0]), "draft_tokens": torch.zeros(2, 3).long(), "verify_lens": ints([1, 1])}
+    good |= {"bonus": torch.zeros(2).long()}
+    dspark_ops.finalize_accept(**good)
+    with pytest.raises(error, match=text):
+        dspark_ops.finalize_accept(**(good | change))
+
+
+def test_a_direct_call_with_a_missing_output_is_refused() -> None:
+    args = list(case("finalize_accept", 0))
+    args[-1] = torch.zeros(1, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match=r"out\.out_tokens: expected"):
+        torch.ops.dspark.finalize_accept(*args)
