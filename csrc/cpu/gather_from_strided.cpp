@@ -44,6 +44,7 @@ void gather_by_row(const MoveRowsParams& p, const FillBytes& fill) {
 }  // namespace
 
 void gather_from_strided(const MoveRowsParams& p) {
+  if (p.row_bytes == 0) return;
   const FillBytes fill(p.fill, p.element_bytes);
   if (std::is_sorted(p.cu_seqlens, p.cu_seqlens + p.batch + 1)) gather_by_request(p, fill);
   else gather_by_row(p, fill);

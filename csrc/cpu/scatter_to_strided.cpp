@@ -7,6 +7,7 @@
 namespace dspark::cpu {
 
 void scatter_to_strided(const MoveRowsParams& p) {
+  if (p.row_bytes == 0) return;
   const FillBytes fill(p.fill, p.element_bytes);
   for (int64_t i = 0; i < p.batch; ++i) {
     const int64_t start = p.cu_seqlens[i];

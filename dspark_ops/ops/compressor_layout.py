@@ -192,7 +192,8 @@ def compressor_layout(
     for k, table in enumerate(tables):
         if table.slot_dtype not in (None, *_checks.INDEX_DTYPES):
             raise TypeError(f"tables[{k}].slot_dtype: expected torch.int32 or torch.int64, got {table.slot_dtype}")
-        _check_table(f"tables[{k}]", seqused.shape[0], seqused.device, *table[:3])
+        if out is None:
+            _check_table(f"tables[{k}]", seqused.shape[0], seqused.device, *table[:3])
     if out is None:
         out = _allocate(seqused, rows, tables)
     if len(out.entries) != len(tables):
