@@ -116,12 +116,14 @@ def test_values_outside_the_range(backend: str) -> None:
 
 
 def test_slot_that_does_not_fit_is_the_pad_slot(backend: str) -> None:
-    pages = torch.tensor([[INT32_MAX // 2, INT32_MAX // 2 + 1, (1 << 62) - 1, 1 << 62]])
-    with dspark_ops.use_backend(backend):
-        for dtype, fits in ((torch.int32, 2), (torch.int64, 6)):
-            table = CompressorTable(1, pages, 2, -9, dtype)
-            slots = compressor_layout(i32([0, 8]), i32([8]), i32([0]), 8, [table]).entries[0].slot.tolist()
-            assert slots == [int(pages[0, e // 2]) * 2 + e % 2 for e in range(fits)] + [-9] * (8 - fits)
+    # 2^31 - 1 = 3 * (2^31 // 3) + 1 and likewise for 2^63: the last page of each type holds two of its three slots.
+    pages = torch.tensor([[0, (1 << 31) // 3, (1 << 31) // 3 + 1, (1 << 63) // 3, (1 << 63) - 1]])
+    for dtype in (torch.int32, torch.int64):
+        with dspark_ops.use_backend(backend):
+            table = CompressorTable(1, pages, 3, -9, dtype)
+            got = compressor_layout(i32([0, 15]), i32([15]), i32([0]), 15, [table]).entries[0].slot.tolist()
+        slots = [int(pages[0, e // 3]) * 3 + e % 3 for e in range(15)]
+        assert got == [n if n <= torch.iinfo(dtype).max else -9 for n in slots]
 
 
 def test_out_keeps_addresses_and_strided_input(backend: str) -> None:

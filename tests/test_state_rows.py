@@ -48,7 +48,7 @@ def test_walk(ratio: int, coff: int, ring: int, paged: bool, backend: str) -> No
         batch, width = rng.randint(0, 5), rng.choice([1, 5, 16])
         owned = [rng.randint(0, width) for _ in range(batch)]
         used = [rng.choice([0, n]) for n in owned]
-        start = [rng.choice([0, 1, ratio, rng.randint(0, 500)]) for _ in range(batch)]
+        start = [rng.choice([0, 1, ratio, rng.randint(0, 500), rng.randint(390, 402)]) for _ in range(batch)]
         slot = [rng.choice([-1, 0, 3, 4, 5, (1 << 31) // ring - 1]) for _ in range(batch)]
         maps = None
         arguments: dict[str, Any] = {}
