@@ -49,15 +49,8 @@ DSPARK_FN float survival_step(float prefix, float confidence) {
 DSPARK_FN uint32_t survival_key(float s) { return float_bits(s) - kKeyBase; }
 DSPARK_FN float key_survival(uint32_t key) { return bits_float(key + kKeyBase); }
 
-// floor(s * 2^43) for s in [0, 1]; exact for s >= 2^-20.
-DSPARK_FN int64_t q43(float s) {
-  const uint32_t bits = float_bits(s);
-  const int exponent = int(bits >> 23);
-  const int64_t mantissa = int64_t((bits & 0x7fffffu) | 0x800000u);
-  const int shift = exponent - 150 + kQBits;
-  if (shift >= 0) return mantissa << shift;
-  return shift > -24 ? mantissa >> -shift : 0;
-}
+// floor(s * 2^43) for s in [0, 1]; the scaling is exact, and so is the whole for s >= 2^-20.
+DSPARK_FN int64_t q43(float s) { return int64_t(s * 8796093022208.0f); }
 
 // cap_r and floor_r of a request: the most rows it may verify, and the rows it always verifies.
 DSPARK_FN int32_t row_cap(const int32_t* caps, int64_t r, int32_t max_verify_len) {

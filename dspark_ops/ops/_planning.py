@@ -32,22 +32,22 @@ class Cost(NamedTuple):
 def resolve_cost(
     step_ns: Tensor | StepCost | None,
     base_ns: int | Tensor,
-    batch: int,
-    width: int,
-    device: torch.device,
+    values: Tensor,
+    slots: Tensor | None,
     num_reqs: int | None,
     context_tokens: int | None,
 ) -> Cost:
-    """A tensor row as it is; a StepCost asked for its row and base."""
+    """A tensor row as it is; a StepCost asked for its row and base, for the batch that `values` and `slots` tell."""
     if step_ns is not None and not isinstance(step_ns, Tensor):
         if not hasattr(step_ns, "row"):
             raise TypeError(f"step_ns: expected a torch.Tensor or a StepCost, got {type(step_ns).__name__}")
         if isinstance(base_ns, Tensor) or base_ns != 0:
             raise ValueError("base_ns: must be left out with a StepCost, which has its own base")
+        batch = (values if slots is None else slots).shape[0]
         reqs = batch if num_reqs is None else num_reqs
         # A power of two, so that a changing batch asks for few different rows.
-        rows = 1 << (batch * width).bit_length()
-        return Cost(step_ns.row(rows, device, reqs), step_ns.base(reqs, context_tokens), None)
+        rows = min(1 << (batch * (values.shape[-1] + 1)).bit_length(), _checks.MAX_VERIFY_ROWS)
+        return Cost(step_ns.row(rows, values.device, reqs), step_ns.base(reqs, context_tokens), None)
     if isinstance(base_ns, Tensor):
         return Cost(step_ns, 0, base_ns)
     return Cost(step_ns, base_ns, None)
@@ -185,6 +185,7 @@ def resolve_input(confidence: Tensor | None, logits: Tensor | None) -> tuple[Ten
         raise ValueError("confidence: give exactly one of confidence and logits")
     is_logits = confidence is None
     values = logits if confidence is None else confidence
-    assert values is not None
-    _checks.tensor("logits" if is_logits else "confidence", values, _checks.FLOAT_DTYPES, ["rows", "γ"])
+    if not isinstance(values, Tensor):
+        name = "logits" if is_logits else "confidence"
+        raise TypeError(f"{name}: expected a torch.Tensor, got {type(values).__name__}")
     return values, is_logits

@@ -33,7 +33,7 @@ def _check(
     fill_tier: bool, verify_lens: Tensor, cu_seqlens: Tensor, survival: Tensor, stats: Tensor,
     calibrated: Tensor | None,
 ) -> None:  # fmt: skip
-    _checks.tensor("values", values, _checks.FLOAT_DTYPES, ["rows", "γ"])
+    _checks.tensor("logits" if is_logits else "confidence", values, _checks.FLOAT_DTYPES, ["rows", "γ"])
     (rows, gamma), device = values.shape, values.device
     batch = rows if slots is None else slots.shape[0]
     _checks.verify_width(batch, gamma)
@@ -160,18 +160,14 @@ def allocate_verify_lens(
         budget_int, budget_tensor = _given_budget(budget, search, history, min_gain_ppm)
         search = "global"
 
-    batch = values.shape[0] if slots is None else slots.shape[0]
-    gamma = values.shape[-1]
-    cost = _planning.resolve_cost(
-        step_ns, base_ns, batch, max_verify_len or gamma + 1, values.device, num_reqs, context_tokens
-    )
+    cost = _planning.resolve_cost(step_ns, base_ns, values, slots, num_reqs, context_tokens)
     args = (
         values, is_logits, scale, bias, offset, slots, history, history_slots, fresh, generation, expected,
         budget_int, budget_tensor, *cost, *_planning.resolve_rules(caps, min_verify_len, max_verify_len, survival_eps),
         _planning.resolve_search(search), _planning.sentinel("max_rows", max_rows, 0), min_gain_ppm, tiers, fill_tier,
     )  # fmt: skip
     if out is None:
-        out = _new_plan(values, batch, gamma, is_logits)
+        out = _new_plan(values, slots, is_logits)
     _op(*args, *out)
     return out
 
@@ -192,8 +188,9 @@ def _given_budget(
     return _planning.resolve_budget(budget)
 
 
-def _new_plan(values: Tensor, batch: int, gamma: int, is_logits: bool) -> Plan:
-    new = values.new_empty
+def _new_plan(values: Tensor, slots: Tensor | None, is_logits: bool) -> Plan:
+    new, gamma = values.new_empty, values.shape[-1]
+    batch = (values if slots is None else slots).shape[0]
     return Plan(
         verify_lens=new(batch, dtype=torch.int32),
         cu_seqlens=new(batch + 1, dtype=torch.int32),

@@ -90,9 +90,9 @@ def plan_budget(
     On graph replay the tensors may change; every int, bool and string is baked at capture.
     Source: DSpark (arXiv 2607.05147), equation for Θ and Algorithm 1.
     """
-    batch, gamma, device = _planning.check_survival(survival)
-    width = max_verify_len or gamma + 1
-    cost = _planning.resolve_cost(step_ns, base_ns, batch, width, device, num_reqs, context_tokens)
+    if not isinstance(survival, Tensor):
+        raise TypeError(f"survival: expected a torch.Tensor, got {type(survival).__name__}")
+    cost = _planning.resolve_cost(step_ns, base_ns, survival, None, num_reqs, context_tokens)
     if out is None:
         out = survival.new_empty(_planning.STATS, dtype=torch.int64)
     args = (

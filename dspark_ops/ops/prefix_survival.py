@@ -16,7 +16,7 @@ def _check(
     slots: Tensor | None, offset_slots: Tensor | None, optimistic: bool, fresh: Tensor | None,
     generation: Tensor | None, expected: Tensor | None, survival: Tensor, calibrated: Tensor | None,
 ) -> None:  # fmt: skip
-    _checks.tensor("values", values, _checks.FLOAT_DTYPES, ["rows", "γ"])
+    _checks.tensor("logits" if is_logits else "confidence", values, _checks.FLOAT_DTYPES, ["rows", "γ"])
     (rows, gamma), device = values.shape, values.device
     batch = rows if slots is None else slots.shape[0]
     _checks.verify_width(batch, gamma)
@@ -85,7 +85,7 @@ def prefix_survival(
     values, is_logits = _planning.resolve_input(confidence, logits)
     optimistic = optimistic or fresh is not None or generation is not None
     if out is None:
-        batch = values.shape[0] if slots is None else slots.shape[0]
+        batch = (values if slots is None else slots).shape[0]
         out = values.new_empty((batch, values.shape[-1]), dtype=torch.float32)
     offset_slots = None if offset is None else slots
     args = (

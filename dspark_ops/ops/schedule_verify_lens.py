@@ -87,12 +87,13 @@ def schedule_verify_lens(
     On graph replay the tensors may change; every int and bool is baked at capture.
     Source: DSpark (arXiv 2607.05147), Algorithm 1, admission order.
     """
-    batch, gamma, device = _planning.check_survival(survival)
-    width = max_verify_len or gamma + 1
-    cost = _planning.resolve_cost(step_ns, base_ns, batch, width, device, num_reqs, context_tokens)
+    if not isinstance(survival, Tensor):
+        raise TypeError(f"survival: expected a torch.Tensor, got {type(survival).__name__}")
+    cost = _planning.resolve_cost(step_ns, base_ns, survival, None, num_reqs, context_tokens)
     if out is None:
         out = Schedule(
-            survival.new_empty(batch, dtype=torch.int32), survival.new_empty(_planning.STATS, dtype=torch.int64)
+            survival.new_empty(survival.shape[0], dtype=torch.int32),
+            survival.new_empty(_planning.STATS, dtype=torch.int64),
         )
     args = (
         survival, *_planning.resolve_budget(budget), *cost,
