@@ -94,6 +94,13 @@ inline IndexOutput index_output(const OptTensor& t, const char* name, int64_t si
   return {output<int32_t>(*t, name, size), false};
 }
 
+// Memory moved as bytes: any dtype, the same one on both sides, and the sizes of `like` after the first dimension.
+inline void require_rows(const Tensor& t, const char* name, const Tensor& like, int64_t rows) {
+  STD_TORCH_CHECK(t.scalar_type() == like.scalar_type(), name, ": unexpected dtype");
+  STD_TORCH_CHECK(t.dim() == like.dim() && t.size(0) == rows, name, ": expected ", rows, " rows, got ", t.size(0));
+  for (int64_t d = 1; d < like.dim(); ++d) STD_TORCH_CHECK(t.size(d) == like.size(d), name, ": unexpected row shape");
+}
+
 inline void check_width(int64_t batch, int64_t gamma) {
   STD_TORCH_CHECK(gamma >= 1, "gamma: expected at least one draft token per request");
   STD_TORCH_CHECK(batch * (gamma + 1) <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");

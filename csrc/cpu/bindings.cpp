@@ -1,6 +1,7 @@
 // Registers the CPU operators under torch.ops.dspark (schemas: dspark_ops/ops/<stem>.py).
 #include "common/bind_accept.h"
 #include "common/bind_compressor.h"
+#include "common/bind_layout.h"
 #include "common/bind_planning.h"
 #include "cpu/kernels.h"
 
@@ -15,9 +16,16 @@ STABLE_TORCH_LIBRARY_IMPL(dspark, CPU, m) {
   DSPARK_CPU(allocate_verify_lens);
 
   // layout
+  DSPARK_CPU(gather_from_strided);
+  DSPARK_CPU(pad_to_bucket);
+  DSPARK_CPU(ragged_layout);
+  DSPARK_CPU(scatter_to_strided);
 
   // compressor
+  DSPARK_CPU(compressor_layout);
   DSPARK_CPU(max_safe_verify_len);
+  DSPARK_CPU(state_blocks);
+  DSPARK_CPU(state_rows);
 
   // acceptance
   DSPARK_CPU(accept_greedy);

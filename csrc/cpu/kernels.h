@@ -11,9 +11,16 @@ void schedule_verify_lens(const ScheduleParams& p);
 void allocate_verify_lens(const AllocateParams& p);
 
 // layout
+void gather_from_strided(const MoveRowsParams& p);
+void pad_to_bucket(const PadToBucketParams& p);
+void ragged_layout(const RaggedLayoutParams& p);
+void scatter_to_strided(const MoveRowsParams& p);
 
 // compressor
+void compressor_layout(const CompressorLayoutParams& p);
 void max_safe_verify_len(const MaxSafeVerifyLenParams& p);
+void state_blocks(const StateBlocksParams& p);
+void state_rows(const StateRowsParams& p);
 
 // acceptance
 void accept_greedy(const AcceptParams& p);

@@ -46,4 +46,4 @@ def index_dtype(rng: Random) -> torch.dtype:
     return rng.choice([torch.int32, torch.int64])
 
 
-from . import accept, compressor, planning  # noqa: E402, F401  (they register themselves, and need the names above)
+from . import accept, compressor, layout, planning  # noqa: E402, F401  (they register themselves, and need the names above)
