@@ -31,21 +31,17 @@ class BuildOrExplain(BuildExtension):
 def native_extension() -> CppExtension:
     sources = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc/cpu").glob("*.cpp"))
     headers = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
-    flags = [
-        "-O3",
-        "-std=c++17",
-        "-ffp-contract=off",
-        "-fvisibility=hidden",
-        "-Wall",
-        "-Wextra",
-        "-Wno-unused-parameter",
-    ]
+    flags = ["-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+    sanitize = os.environ.get("DSPARK_SANITIZE") == "1"
+    checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if sanitize else []
+    flags += ["-O1", "-g", "-fno-omit-frame-pointer", *checks] if sanitize else ["-O3"]
     return CppExtension(
         "dspark_ops._C",
         sources,
         depends=headers,
         include_dirs=[str(ROOT / "csrc")],
         py_limited_api=True,
+        extra_link_args=checks,
         extra_compile_args={"cxx": [*flags, f"-DTORCH_TARGET_VERSION={TORCH_TARGET}"]},
     )
 

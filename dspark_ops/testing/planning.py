@@ -83,8 +83,11 @@ def _rules(rng: Random, batch: int, gamma: int) -> tuple[Tensor | None, int, int
     return caps, low, high, rng.choice([1e-6, 1e-6, 2.0**-20, 0.1, 0.5, 1.0])
 
 
-def _cost(rng: Random, batch: int, width: int) -> tuple[Tensor, int, Tensor | None]:
-    return cost_row(rng, batch * width), *_scalar(rng, [0, 0, 1000, 5_000_000, -50, 1 << 40, -(1 << 40)])
+def _cost(rng: Random, rows: int, max_rows: int) -> tuple[Tensor, int, Tensor | None]:
+    """A cost row that is as short as the checks allow (M0 may then lie past its end), or longer."""
+    needed = rows if max_rows < 0 else min(rows, max_rows)
+    step_ns = cost_row(rng, rows)[: needed + rng.choice([1, 1, rows + 1])]
+    return step_ns.clone(), *_scalar(rng, [0, 0, 1000, 5_000_000, -50, 1 << 40, -(1 << 40)])
 
 
 def _tiers(rng: Random, rows: int) -> tuple[Tensor | None, bool]:
@@ -135,10 +138,11 @@ def plan_budget(rng: Random) -> tuple[Any, ...]:
     rows = batch * (gamma + 1)
     tiers, fill = _tiers(rng, rows)
     search, ppm = _search(rng)
+    max_rows = _max_rows(rng, rows)
     with_tau = tiers is not None and rng.random() < 0.7
     return (
-        survivals(rng, batch, gamma), *_cost(rng, batch, gamma + 1), *_rules(rng, batch, gamma), search,
-        _max_rows(rng, rows), ppm, tiers, fill, poison([5], torch.int64),
+        survivals(rng, batch, gamma), *_cost(rng, rows, max_rows), *_rules(rng, batch, gamma), search, max_rows, ppm,
+        tiers, fill, poison([5], torch.int64),
         poison([2, tiers.numel()], torch.int64) if with_tau and tiers is not None else None,
     )  # fmt: skip
 
@@ -150,9 +154,10 @@ def schedule_verify_lens(rng: Random) -> tuple[Any, ...]:
     budget, budget_tensor = _scalar(rng, [0, 1, rng.randint(0, rows + 2), rng.randint(0, rows + 2), 1 << 40])
     if budget_tensor is not None and rng.random() < 0.1:
         budget_tensor = torch.tensor([rng.choice([-1, -(1 << 63), (1 << 63) - 1])])
-    cost = _cost(rng, batch, gamma + 1) if rng.random() < 0.6 else (None, 0, None)
+    max_rows = _max_rows(rng, rows)
+    cost = _cost(rng, rows, max_rows) if rng.random() < 0.6 else (None, 0, None)
     return (
-        survivals(rng, batch, gamma), budget, budget_tensor, *cost, *_rules(rng, batch, gamma), _max_rows(rng, rows),
+        survivals(rng, batch, gamma), budget, budget_tensor, *cost, *_rules(rng, batch, gamma), max_rows,
         *_tiers(rng, rows), poison([batch], torch.int32), poison([5], torch.int64),
     )  # fmt: skip
 
@@ -181,9 +186,10 @@ def allocate_verify_lens(rng: Random) -> tuple[Any, ...]:
         else:
             generation, expected = ints(rng, history_rows, 0, 2, torch.int64), ints(rng, batch, 0, 2, torch.int64)
     search, ppm = _search(rng)
+    max_rows = _max_rows(rng, rows)
     return (
         values, False, None, None, None, slots, history, history_slots, fresh, generation, expected, budget,
-        budget_tensor, *_cost(rng, batch, gamma + 1), *_rules(rng, batch, gamma), search, _max_rows(rng, rows), ppm,
+        budget_tensor, *_cost(rng, rows, max_rows), *_rules(rng, batch, gamma), search, max_rows, ppm,
         *_tiers(rng, rows), poison([batch], torch.int32), poison([batch + 1], torch.int32),
         poison([batch, gamma], torch.float32), poison([5], torch.int64),
         poison([batch, gamma], torch.float32) if rng.random() < 0.5 else None,
