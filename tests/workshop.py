@@ -18,6 +18,7 @@ class Workshop:
     def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
         self.env = {**os.environ, "DSPARK_REQUIRE_NATIVE": "1", **env}
+        self.run_env: dict[str, str] = {}
         for part in PARTS:
             source = ROOT / part
             if source.is_dir():
@@ -33,10 +34,11 @@ class Workshop:
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
-    def run(self, *tests: str, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *tests: str) -> subprocess.CompletedProcess[str]:
         """Run these tests of the copy, on its own package."""
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-        return subprocess.run(command, cwd=self.folder, env={**self.env, **env}, capture_output=True, text=True)
+        # No capture: what a sanitizer writes before it aborts would be lost in it.
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider", *tests]
+        return subprocess.run(command, cwd=self.folder, env=self.env | self.run_env, capture_output=True, text=True)
 
     def replace(self, file: str, old: str, new: str) -> str:
         """Replace the one place where `old` stands; returns the text before, to write back."""

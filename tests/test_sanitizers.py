@@ -1,0 +1,60 @@
+"""The native operators under AddressSanitizer and UndefinedBehaviorSanitizer, on the suite's own cases.
+
+Tensors come from the sanitizer's allocator, so a read or write past one of them, or past the kernels' scratch, aborts.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from workshop import Workshop
+
+# Every operator on random cases, whose lengths, slots, tiers, rows and budgets are often out of range.
+EQUAL = "tests/test_operators.py::test_equals_reference"
+CASES = (EQUAL, "tests/test_schedule_verify_lens.py", "tests/test_hostile.py")
+FAULTS = {
+    "slot": ("csrc/cpu/prefix_survival.cpp", "row >= 0 && row < in.rows", "row >= -1 && row < in.rows + 2"),
+    "cost row": ("csrc/common/order.h", "clamp64(rows, 0, length - 1)", "rows"),
+    "page table": ("csrc/cpu/compressor_layout.cpp", "if (page >= t.pages) return", "if (page > t.pages) return"),
+    "target row": ("csrc/cpu/accept.h", "return i >= 0 && i < p.target_rows ?", "return i >= 0 ?"),
+    "overflow": ("csrc/common/order.h", "clamp64(base, -bound, bound) + step_ns", "base * 2 + step_ns"),
+}
+REPORT = re.compile(r"AddressSanitizer: heap-buffer-overflow|runtime error: signed integer overflow")
+
+
+def runtime(name: str) -> str:
+    return subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    preload = [runtime("libasan.so"), runtime("libubsan.so")]
+    if not all(Path(p).is_absolute() for p in preload):
+        pytest.skip("g++ has no sanitizer runtime here")
+    shop = Workshop(tmp_path_factory.mktemp("sanitized"), DSPARK_SANITIZE="1")
+    shop.build()
+    shop.run_env = {
+        "LD_PRELOAD": " ".join(preload),
+        "ASAN_OPTIONS": "detect_leaks=0",  # CPython itself never frees everything
+    }
+    return shop
+
+
+def test_suite_is_clean(shop: Workshop) -> None:
+    done = shop.run(*CASES)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_fault_is_reported(shop: Workshop, fault: str) -> None:
+    file, old, new = FAULTS[fault]
+    before = shop.replace(file, old, new)
+    try:
+        shop.build()
+        done = shop.run(EQUAL, "tests/test_hostile.py")
+    finally:
+        shop.restore(file, before)
+    assert done.returncode != 0 and REPORT.search(done.stdout + done.stderr), done.stdout[-3000:]
