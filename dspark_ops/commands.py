@@ -105,7 +105,7 @@ def _print_replay(report: dict[str, Any]) -> None:
     Console().print(table)
     fixed = report["best_fixed"]
     typer.echo(
-        f"Best common length in hindsight: {fixed['verify_len']} rows each, {fixed['tokens_per_second']:.1f} tokens/s, "
+        f"Best common verify length in hindsight: {fixed['verify_len']}, {fixed['tokens_per_second']:.1f} tokens/s, "
         f"{fixed['ratio_to_static']:.3f} of static."
     )
     typer.echo(f"Cost: measured at {report['cost_bs']} requests, up to {report['cost_measured_rows']} rows.")

@@ -62,7 +62,7 @@ def test_env_says_when_a_compiler_is_missing(monkeypatch: pytest.MonkeyPatch, tm
 def test_replay_prints_a_table() -> None:
     code, out, _ = run(*REPLAY, "--batch", "4", "--steps", "5")
     assert code == 0
-    for text in ("static", "cap-accept", "compact", "step resampling", "Best common length"):
+    for text in ("static", "cap-accept", "compact", "step resampling", "Best common verify length"):
         assert text in out
     assert "Warning" not in out
     assert max(map(len, out[: out.index("Best common")].splitlines())) <= 80
