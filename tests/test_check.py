@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dspark_ops import _registry, check, golden
+from dspark_ops import _registry, check, golden, use_backend
 from dspark_ops.testing import Mismatch
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -22,8 +22,6 @@ def write(directory: Path, name: str, cases: Any) -> Path:
 
 @pytest.mark.parametrize("name", golden.CHECKS)
 def test_golden_file_passes(name: str, backend: str) -> None:
-    from dspark_ops import use_backend
-
     with use_backend(backend):
         outcome = check.check_file(GOLDEN / f"{name}.json")
     assert outcome.failures == []
