@@ -1,0 +1,204 @@
+"""Recorded decode steps (`Trace`) and measured step times (`CostCells`), checked when they are loaded."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, get_type_hints
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Array = np.ndarray[Any, Any]
+
+_MAX_INT = (1 << 31) - 1
+_NAME_LISTS = {"domains": "domain_names", "datasets": "dataset_names"}
+
+
+@dataclass(frozen=True)
+class _Spec:
+    """What a field must be: dtype kind, shape (letters stand for sizes), and an inclusive range of values."""
+
+    kind: str
+    shape: tuple[str, ...]
+    low: float = 0
+    high: float | str = _MAX_INT
+
+
+def _int(low: int, high: int | str, *shape: str) -> _Spec:
+    """Signed integers in [low, high]; high may be a letter: γ, N, or the number of entries of a name list."""
+    return _Spec("i", ("S", *shape), low, high)
+
+
+def _float(low: float, high: float, *shape: str) -> _Spec:
+    return _Spec("f", ("S", *shape), low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Decode steps in the order they were taken: S rows, the rows of a request together, its steps counted from 0.
+
+    Logits (`z`, `z_refit`) are raw confidence-head outputs. `prefix_len` counts the root. `correct_len` is not cut by
+    the end of a request; `commit_len` is. examples/traces/README.md describes every field.
+    """
+
+    request_id: Annotated[Array, _int(0, _MAX_INT)]
+    step: Annotated[Array, _int(0, _MAX_INT)]
+    domain: Annotated[Array, _int(0, "domains")]
+    dataset: Annotated[Array, _int(0, "datasets")]
+    src_index: Annotated[Array, _int(0, _MAX_INT)]
+    prompt_len: Annotated[Array, _int(1, _MAX_INT)]
+    prefix_len: Annotated[Array, _int(1, _MAX_INT)]
+    anchor_token: Annotated[Array, _int(0, _MAX_INT)]
+    draft_tokens: Annotated[Array, _int(0, _MAX_INT, "γ")]
+    target_argmax: Annotated[Array, _int(0, _MAX_INT, "N")]
+    z: Annotated[Array, _float(-np.inf, np.inf, "γ")]
+    z_refit: Annotated[Array, _float(-np.inf, np.inf, "γ")]
+    soft_accept: Annotated[Array, _float(0.0, 1.0, "γ")]
+    correct_len: Annotated[Array, _int(0, "γ")]
+    argmax_prefix_len: Annotated[Array, _int(0, "γ")]
+    bonus_token: Annotated[Array, _int(0, _MAX_INT)]
+    commit_len: Annotated[Array, _int(1, "N")]
+    domain_names: Annotated[Array, _Spec("U", ("domains",))]
+    dataset_names: Annotated[Array, _Spec("U", ("datasets",))]
+
+    @property
+    def gamma(self) -> int:
+        """γ, draft tokens per step."""
+        return int(self.draft_tokens.shape[1])
+
+    @property
+    def request_starts(self) -> Array:
+        """Row of each request's first step."""
+        return np.flatnonzero(self.step == 0)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Read an .npz trace. ValueError naming the file and the field when anything is not as described."""
+        specs = {name: hint.__metadata__[0] for name, hint in get_type_hints(cls, include_extras=True).items()}
+        arrays = _read_npz(Path(path), list(specs))
+        try:
+            sizes = _sizes(arrays)
+            for name, spec in specs.items():
+                _check_field(name, arrays[name], spec, sizes)
+            _check_steps(arrays)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        return cls(**arrays)
+
+
+def _read_npz(path: Path, names: list[str]) -> dict[str, Array]:
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("a single array")
+        with archive:
+            missing = [name for name in names if name not in archive.files]
+            arrays = {} if missing else {name: archive[name] for name in names}
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path}: expected an .npz archive without pickled objects ({error})") from None
+    if missing:
+        raise ValueError(f"{path}: {missing[0]}: the field is missing")
+    return arrays
+
+
+def _sizes(arrays: dict[str, Array]) -> dict[str, int]:
+    """S, γ and the others, each read from the one field that defines it."""
+    if arrays["draft_tokens"].ndim != 2 or 0 in arrays["draft_tokens"].shape:
+        raise ValueError(f"draft_tokens: expected shape [S, γ], not empty, got {list(arrays['draft_tokens'].shape)}")
+    steps, gamma = arrays["draft_tokens"].shape
+    names = {key: arrays[name].size for key, name in _NAME_LISTS.items()}
+    return {"S": steps, "γ": gamma, "N": gamma + 1, **names}
+
+
+def _check_field(name: str, a: Array, spec: _Spec, sizes: dict[str, int]) -> None:
+    expected = {"i": "a signed integer dtype", "f": "float32", "U": "strings"}[spec.kind]
+    if a.dtype.kind != spec.kind or (spec.kind == "f" and a.dtype != np.float32):
+        raise ValueError(f"{name}: expected {expected}, got {a.dtype}")
+    shape = [sizes[letter] for letter in spec.shape]
+    if list(a.shape) != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got {list(a.shape)}")
+    if spec.kind == "U":
+        return
+    high = sizes[spec.high] - (spec.high in _NAME_LISTS) if isinstance(spec.high, str) else spec.high
+    bad = ~((a >= spec.low) & (a <= high) & np.isfinite(a))
+    if bad.any():
+        raise ValueError(f"{name}: expected finite values in [{spec.low}, {high}], got {a[bad][0]}")
+
+
+def _check_steps(arrays: dict[str, Array]) -> None:
+    """Rows of a request lie together and follow one another."""
+    request, step = arrays["request_id"], arrays["step"].astype(np.int64)
+    new = np.concatenate([[True], request[1:] != request[:-1]])
+    want = np.where(new, 0, np.concatenate([[0], step[:-1] + 1]))
+    if (step != want).any() or new.sum() != len(np.unique(request)):
+        raise ValueError("step: expected the rows of each request together, numbered 0, 1, 2, ...")
+    length, commit = (arrays[name].astype(np.int64) for name in ("prefix_len", "commit_len"))
+    if (~new[1:] & (length[1:] != length[:-1] + commit[:-1])).any():
+        raise ValueError("prefix_len: expected the previous step's prefix_len + commit_len within a request")
+    if (commit > arrays["correct_len"].astype(np.int64) + 1).any():
+        raise ValueError("commit_len: expected at most correct_len + 1")
+
+
+@dataclass(frozen=True)
+class CostCells:
+    """Measured step times: for each number of requests bs, the seconds T of a verify step of M rows."""
+
+    cells: dict[int, list[tuple[int, float]]]  # bs -> (M, T), M ascending
+    _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CostCells:
+        """Read a JSON list of ``{bs, M, T}``, or an object whose "cells" is one; repeated cells give their median."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls.from_list(data.get("cells") if isinstance(data, dict) else data)
+        except ValueError as error:  # includes bad JSON and bad UTF-8
+            raise ValueError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_list(cls, data: object) -> CostCells:
+        """From a list of dicts with bs >= 1, M >= 1 and 0 < T < 2.147 s (a step time is an int32 of ns)."""
+        if not isinstance(data, list) or not data:
+            raise ValueError("expected a list of cells {bs, M, T}, not empty")
+        samples: dict[tuple[int, int], list[float]] = defaultdict(list)
+        for i, cell in enumerate(data):
+            if not isinstance(cell, dict) or not {"bs", "M", "T"} <= cell.keys():
+                raise ValueError(f"cell {i}: expected an object with bs, M and T, got {cell!r}")
+            bs, rows, seconds = cell["bs"], cell["M"], cell["T"]
+            for key, value in (("bs", bs), ("M", rows)):
+                if type(value) is not int or not 1 <= value <= _MAX_INT:
+                    raise ValueError(f"cell {i}: {key}: expected an int >= 1, got {value!r}")
+            if type(seconds) not in (int, float) or not 0 < seconds * 1e9 <= _MAX_INT:
+                raise ValueError(f"cell {i}: T: expected seconds above 0 and under 2.147, got {seconds!r}")
+            samples[bs, rows].append(float(seconds))
+        cells: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        for (bs, rows), seconds_list in sorted(samples.items()):
+            cells[bs].append((rows, median(seconds_list)))
+        return cls(dict(cells))
+
+    def nearest(self, num_reqs: int) -> int:
+        """The measured bs nearest to `num_reqs`; the smaller one on a tie."""
+        return min(self.cells, key=lambda bs: (abs(bs - num_reqs), bs))
+
+    def step_ns(self, num_reqs: int, max_rows: int) -> Tensor:
+        """T in ns for M = 0..max_rows, int32 [max_rows + 1] on the CPU: linear between the cells of the nearest bs.
+
+        Outside its measured rows the nearest cell's time holds. The row is cached: do not write into it.
+        """
+        key = (self.nearest(num_reqs), max_rows)
+        if key not in self._rows:
+            rows, seconds = zip(*self.cells[key[0]], strict=True)
+            ns = np.maximum(1, np.rint(np.interp(np.arange(max_rows + 1), rows, seconds) * 1e9))
+            self._rows[key] = torch.from_numpy(ns.astype(np.int32))
+        return self._rows[key]
+
+    def measured_rows(self, num_reqs: int) -> int:
+        """The most rows that were measured at the nearest bs; beyond them `step_ns` only repeats the last time."""
+        return self.cells[self.nearest(num_reqs)][-1][0]

@@ -1,0 +1,141 @@
+"""Loading traces and cost cells: what is read, and what is refused with which words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_trace
+import torch
+
+from dspark_ops.trace import CostCells, Trace
+
+EXAMPLES = Path(__file__).parents[1] / "examples/traces"
+Fields = dict[str, np.ndarray]
+
+
+def test_loads_the_example_trace() -> None:
+    trace = Trace.load(EXAMPLES / "greedy_small.npz")
+    assert trace.gamma == 7
+    assert len(trace.request_starts) == 75
+    assert np.bincount(trace.domain[trace.request_starts]).tolist() == [25, 25, 25]
+
+
+def test_loads_what_was_written(tmp_path: Path) -> None:
+    fields = tiny_trace.arrays([[2, 0], [1], [0, 2, 1]])
+    trace = Trace.load(tiny_trace.save(tmp_path / "t.npz", fields))
+    assert trace.request_starts.tolist() == [0, 2, 3]
+    for name, values in fields.items():
+        assert np.array_equal(getattr(trace, name), values)
+
+
+def put(name: str, index: int, value: float) -> Callable[[Fields], object]:
+    return lambda f: f[name].reshape(-1).__setitem__(index, value)
+
+
+def replace(name: str, make: Callable[[np.ndarray], np.ndarray]) -> Callable[[Fields], object]:
+    return lambda f: f.__setitem__(name, make(f[name]))
+
+
+BAD_TRACES = {
+    "missing field": (lambda f: f.pop("z"), "z: the field is missing"),
+    "wrong dtype": (replace("z", lambda a: a.astype(np.float64)), "z: expected float32, got float64"),
+    "float tokens": (replace("draft_tokens", lambda a: a * 1.0), "draft_tokens: expected a signed integer dtype"),
+    "wrong gamma": (replace("z_refit", lambda a: a[:, :1]), r"z_refit: expected shape \[6, 2\], got \[6, 1\]"),
+    "wrong width": (replace("target_argmax", lambda a: a[:, :2]), r"target_argmax: expected shape \[6, 3\]"),
+    "wrong steps": (replace("bonus_token", lambda a: a[1:]), r"bonus_token: expected shape \[6\], got \[5\]"),
+    "flat drafts": (replace("draft_tokens", np.ravel), r"draft_tokens: expected shape \[S, γ\]"),
+    "no steps": (replace("draft_tokens", lambda a: a[:0]), r"draft_tokens: .* not empty"),
+    "NaN": (put("z", 1, np.nan), "z: expected finite values .* got nan"),
+    "infinite": (put("z_refit", 1, np.inf), "z_refit: expected finite values .* got inf"),
+    "correct_len over gamma": (put("correct_len", 0, 3), r"correct_len: expected .* \[0, 2\], got 3"),
+    "negative token": (put("target_argmax", 0, -1), "target_argmax: expected .* got -1"),
+    "domain without a name": (put("domain", 0, 1), r"domain: expected .* \[0, 0\], got 1"),
+    "probability over 1": (put("soft_accept", 0, 1.5), "soft_accept: expected .* got 1.5"),
+    "names are numbers": (replace("domain_names", lambda a: np.array([1])), "domain_names: expected strings"),
+    "pickled": (replace("domain_names", lambda a: np.array([{}], object)), "without pickled objects"),
+    "step jumps": (put("step", 1, 5), "step: expected the rows of each request together"),
+    "request returns": (lambda f: (put("request_id", 5, 0)(f), put("step", 5, 0)(f)), "step: expected the rows"),
+    "prefix jumps": (put("prefix_len", 1, 99), "prefix_len: expected the previous"),
+    "commits too much": (put("commit_len", 2, 3), r"commit_len: expected at most correct_len \+ 1"),
+}
+
+
+@pytest.mark.parametrize("change, message", BAD_TRACES.values(), ids=BAD_TRACES)
+def test_refuses_a_bad_trace(tmp_path: Path, change: Callable[[Fields], object], message: str) -> None:
+    fields = tiny_trace.arrays([[2, 0], [1], [0, 2, 1]])
+    change(fields)
+    path = tiny_trace.save(tmp_path / "bad.npz", fields)
+    with pytest.raises(ValueError, match=f"^{path}: .*{message}"):
+        Trace.load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 cut off"])
+def test_refuses_a_file_that_is_no_archive(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"expected an \.npz archive"):
+        Trace.load(path)
+
+
+def test_refuses_a_single_array_and_a_damaged_archive(tmp_path: Path) -> None:
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="a single array"):
+        Trace.load(tmp_path / "one.npy")
+    whole = (EXAMPLES / "greedy_small.npz").read_bytes()
+    middle = len(whole) // 2
+    (tmp_path / "damaged.npz").write_bytes(whole[:middle] + bytes(64) + whole[middle + 64 :])
+    with pytest.raises(ValueError, match=r"damaged\.npz: expected an \.npz archive"):
+        Trace.load(tmp_path / "damaged.npz")
+
+
+CELLS = [
+    {"bs": 2, "M": 4, "T": 3e-6},
+    {"bs": 2, "M": 2, "T": 1e-6},
+    {"bs": 6, "M": 6, "T": 8e-6},
+    {"bs": 6, "M": 6, "T": 4e-6},
+    {"bs": 6, "M": 6, "T": 5e-6},
+]
+
+
+def test_step_time_is_linear_between_cells_and_clamped() -> None:
+    cells = CostCells.from_list(CELLS)
+    assert cells.step_ns(2, 6).tolist() == [1000, 1000, 1000, 2000, 3000, 3000, 3000]
+    assert cells.step_ns(2, 6).dtype is torch.int32
+    assert cells.step_ns(6, 7).tolist() == [5000] * 8, "repeated cells give their median"
+    assert [cells.nearest(n) for n in (1, 3, 4, 5, 100)] == [2, 2, 2, 6, 6]
+    assert cells.step_ns(3, 6) is cells.step_ns(2, 6)
+    assert cells.measured_rows(4) == 4
+
+
+def test_loads_both_forms(tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text(json.dumps(CELLS))
+    (tmp_path / "object.json").write_text(json.dumps({"cells": CELLS}))
+    assert CostCells.load(tmp_path / "list.json") == CostCells.load(tmp_path / "object.json")
+
+
+BAD_CELLS = {
+    "no JSON": ("{", "Expecting"),
+    "empty": ("[]", "expected a list of cells"),
+    "no list": ('{"bs": 1}', "expected a list of cells"),
+    "a number": ("[1]", "cell 0: expected an object"),
+    "no T": ('[{"bs": 1, "M": 1}]', "cell 0: expected an object"),
+    "bs 0": ('[{"bs": 0, "M": 1, "T": 0.1}]', "cell 0: bs: expected an int >= 1, got 0"),
+    "M true": ('[{"bs": 1, "M": true, "T": 0.1}]', "cell 0: M: expected an int"),
+    "M fraction": ('[{"bs": 1, "M": 1.5, "T": 0.1}]', "cell 0: M: expected an int"),
+    "T 0": ('[{"bs": 1, "M": 1, "T": 0}]', "cell 0: T: expected seconds"),
+    "T NaN": ('[{"bs": 1, "M": 1, "T": NaN}]', "cell 0: T: expected seconds"),
+    "T in ms": ('[{"bs": 1, "M": 1, "T": 35.4}]', "cell 0: T: expected seconds"),
+    "T text": ('[{"bs": 1, "M": 1, "T": "1"}]', "cell 0: T: expected seconds"),
+}
+
+
+@pytest.mark.parametrize("text, message", BAD_CELLS.values(), ids=BAD_CELLS)
+def test_refuses_bad_cells(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "cells.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"^{path}: .*{message}"):
+        CostCells.load(path)
