@@ -33,7 +33,8 @@ def native_extension() -> CppExtension:
     headers = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
     flags = ["-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"]
     sanitize = os.environ.get("DSPARK_SANITIZE") == "1"
-    checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if sanitize else []
+    # Python builds with -fwrapv, under which no signed overflow would be reported.
+    checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-wrapv"] if sanitize else []
     flags += ["-O1", "-g", "-fno-omit-frame-pointer", *checks] if sanitize else ["-O3"]
     return CppExtension(
         "dspark_ops._C",

@@ -96,6 +96,19 @@ def test_exact_where_doubles_are_not(search: str, s: float, budget: int, backend
     assert stats[0] == budget
 
 
+@pytest.mark.parametrize("batch", [3, 64, 5000])
+def test_neighbouring_floats_are_told_apart(batch: int, backend: str) -> None:
+    """Survivals one unit in the last place apart, in random order, with room for only some of them."""
+    order = torch.randperm(batch, generator=torch.Generator().manual_seed(1)).int()
+    survival = (torch.tensor(0.75).view(torch.int32) + order).view(torch.float32)[:, None]
+    step_ns = torch.full((2 * batch + 1,), 1000, dtype=torch.int32)  # flat: every candidate that fits is worth it
+    best_first = (survival.flatten().double() * ONE).long().sort(descending=True).values
+    with dspark_ops.use_backend(backend):
+        for budget in (1, batch // 3, batch // 2, batch):
+            stats = dspark_ops.plan_budget(survival, step_ns, search="global", max_rows=batch + budget)
+            assert stats[3] == batch * ONE + best_first[:budget].sum()
+
+
 def test_min_gain_keeps_the_full_budget(backend: str) -> None:
     """b = 0 beats verifying all by 10 %: kept below that threshold, dropped at it (the comparison is strict)."""
     survival, step_ns = torch.tensor([[0.5]]), torch.tensor([0, 1000, 1650], dtype=torch.int32)

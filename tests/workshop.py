@@ -37,7 +37,18 @@ class Workshop:
     def run(self, *tests: str) -> subprocess.CompletedProcess[str]:
         """Run these tests of the copy, on its own package."""
         # No capture: what a sanitizer writes before it aborts would be lost in it.
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider", *tests]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-s",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:faulthandler",
+            *tests,
+        ]
         return subprocess.run(command, cwd=self.folder, env=self.env | self.run_env, capture_output=True, text=True)
 
     def replace(self, file: str, old: str, new: str) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 from .generate import generator, index_dtype, ints, pick_batch, poison
 
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float16)
-KINDS = ("uniform", "high", "ties", "grid", "ones", "zeros", "tiny", "denormal", "broken", "equal")
+KINDS = ("uniform", "high", "ties", "grid", "ones", "zeros", "tiny", "denormal", "broken", "equal", "near")
 
 
 def confidences(rng: Random, rows: int, gamma: int, kind: str | None = None) -> Tensor:
@@ -36,6 +36,9 @@ def confidences(rng: Random, rows: int, gamma: int, kind: str | None = None) -> 
     elif kind == "broken":
         bad = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.5, 1.5, -0.0])
         c = torch.where(c < 0.3, bad[(c * 1000).long() % bad.numel()], c)
+    elif kind == "near":  # a few units in the last place apart
+        c = (torch.full_like(c, 0.75).view(torch.int32) + (c * 200).int()).view(torch.float32)
+        c[:, 1:] = 1.0
     elif kind == "equal":
         c = torch.full_like(c, rng.choice([0.5, 0.9, 1.0]))
     return c
