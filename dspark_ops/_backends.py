@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ def _load_native() -> tuple[bool, str]:
     """Load the compiled library once; it registers its kernels with the dispatcher."""
     found = sorted(Path(__file__).parent.glob("_C*.so"))
     if not found:
-        return False, "the native library is not built (g++ was missing at install time; see `pip install -v`)"
+        return False, "the native library is not built (no compiler, or an error: `pip install -v` says which)"
     try:
         torch.ops.load_library(str(found[0]))
     except OSError as error:
@@ -36,6 +38,24 @@ class Backend:
     available: Callable[[], tuple[bool, str]]
 
 
+def has_triton() -> bool:
+    """Whether Triton is installed. It is not imported before it is used."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def _triton() -> tuple[bool, str]:
+    if not has_triton():
+        return False, "triton is not installed (pip install 'dspark_ops[triton]')"
+    return torch.cuda.is_available(), "for CUDA and ROCm" if torch.cuda.is_available() else "torch sees no GPU"
+
+
+def _triton_interpret() -> tuple[bool, str]:
+    if not has_triton():
+        return _triton()
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    return interpreted, "Triton's interpreter" if interpreted else "needs TRITON_INTERPRET=1 set before Python starts"
+
+
 def _not_in_this_release() -> tuple[bool, str]:
     return False, "not part of this release"
 
@@ -45,10 +65,10 @@ _BACKENDS = {
     for b in (
         Backend("reference", None, "dspark_reference", lambda: (True, "plain torch, any device")),
         Backend("cpu", "cpu", "dspark", lambda: _native),
-        Backend("triton", "cuda", "dspark_triton", _not_in_this_release),
+        Backend("triton", "cuda", "dspark_triton", _triton),
         Backend("cuda", "cuda", "dspark", _not_in_this_release),
         Backend("ascend", "npu", "dspark", _not_in_this_release),
-        Backend("triton_interpret", "cpu", "dspark_triton", _not_in_this_release),
+        Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret),
         Backend("cuda_host", "cpu", "dspark_cuda_host", _not_in_this_release),
         Backend("ascend_host", "cpu", "dspark_ascend_host", _not_in_this_release),
     )

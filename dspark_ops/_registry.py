@@ -11,6 +11,7 @@ which is what `use_backend(name)` calls: there, too, opcheck and torch.compile s
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -23,19 +24,31 @@ _libraries: dict[str, torch.library.Library] = {}
 _schemas: dict[str, tuple[str, Check]] = {}
 
 
-def _define(namespace: str, stem: str, kernel: Callable[..., None]) -> None:
+def _define(namespace: str, stem: str, kernel: Callable[..., None], key: str = "CompositeExplicitAutograd") -> None:
     schema, check = _schemas[stem]
-    library = _libraries.setdefault(namespace, torch.library.Library(namespace, "FRAGMENT"))
-    library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    if namespace not in _libraries:
+        _libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
+    library = _libraries[namespace]
+    if key == "CompositeExplicitAutograd":
+        library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+        # Every output is an argument, so a fake has nothing to make: it makes sure that the shapes fit.
+        torch.library.register_fake(f"{namespace}::{stem}", check, lib=library)
 
     @functools.wraps(kernel)
     def checked(*args: Any) -> None:
         check(*args)
         kernel(*args)
 
-    library.impl(stem, checked, "CompositeExplicitAutograd")
-    # Every output is an argument, so a fake has nothing to make: it makes sure that the shapes fit.
-    torch.library.register_fake(f"{namespace}::{stem}", check, lib=library)
+    library.impl(stem, checked, key)
+
+
+def _lazy(package: str, stem: str) -> Callable[..., None]:
+    """`dspark_ops.<package>.<stem>.<stem>`, imported at the first call: a heavy import is for those who use it."""
+
+    def kernel(*args: Any) -> None:
+        getattr(importlib.import_module(f"dspark_ops.{package}.{stem}"), stem)(*args)
+
+    return kernel
 
 
 class Operator:
@@ -71,15 +84,12 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
     _schemas[stem] = (schema, check)
     _define("dspark", stem, reference)
     _define("dspark_reference", stem, reference)
+    if _backends.has_triton():
+        _define("dspark_triton", stem, _lazy("triton", stem))
+        _define("dspark", stem, _lazy("triton", stem), key="CUDA")
     return Operator(stem, check)
 
 
 def stems() -> list[str]:
     """Names of all operators, in the order of their definition."""
     return list(_schemas)
-
-
-def register_backend(name: str, kernels: dict[str, Callable[..., None]]) -> None:
-    """Give the Python back end `name` its own operators, one per entry of `kernels`."""
-    for stem, kernel in kernels.items():
-        _define(f"dspark_{name}", stem, kernel)
