@@ -92,4 +92,21 @@ STABLE_TORCH_LIBRARY_IMPL(dspark, CUDA, m) {
   DSPARK_CUDA(plan_budget);
   DSPARK_CUDA(schedule_verify_lens);
   DSPARK_CUDA(allocate_verify_lens);
+
+  // layout
+  DSPARK_CUDA(gather_from_strided);
+  DSPARK_CUDA(pad_to_bucket);
+  DSPARK_CUDA(ragged_layout);
+  DSPARK_CUDA(scatter_to_strided);
+
+  // compressor
+  DSPARK_CUDA(compressor_layout);
+  DSPARK_CUDA(max_safe_verify_len);
+  DSPARK_CUDA(state_blocks);
+  DSPARK_CUDA(state_rows);
+
+  // acceptance
+  DSPARK_CUDA(accept_greedy);
+  DSPARK_CUDA(finalize_accept);
+  DSPARK_CUDA(update_offset);
 }
