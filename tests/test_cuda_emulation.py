@@ -54,7 +54,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not inst
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory):  # noqa: ANN201
+def program(tmp_path_factory: pytest.TempPathFactory):
     """Builds cuda_faults with one kind of checks, once each."""
     built: dict[str, Path] = {}
 
@@ -80,11 +80,11 @@ def _compile(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("check", "name"), CASES)
-def test_fault_is_reported(check: str, name: str, program) -> None:  # noqa: ANN001
+def test_fault_is_reported(check: str, name: str, program) -> None:
     expected = {"": ALWAYS, "races": RACES, "address": ADDRESS}[check][name]
     done = subprocess.run([str(program(check)), name], capture_output=True, text=True)
     assert expected in done.stdout + done.stderr, done.stdout + done.stderr[-2000:]
 
 
-def test_stack_overflow_does_not_go_unnoticed(program) -> None:  # noqa: ANN001
+def test_stack_overflow_does_not_go_unnoticed(program) -> None:
     assert subprocess.run([str(program("")), "stack_overflow"]).returncode < 0

@@ -217,11 +217,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_mutant_is_caught(mutant: str, shop: Workshop, tmp_path: Path) -> None:
+def test_mutant_is_caught(mutant: str, shop: Workshop) -> None:
     check, file, old, new, test, message = MUTANTS[mutant]
     before = shop.replace(file, old, new)
     try:
-        output = run_checked(check, test, folder=shop.folder, cache=tmp_path)
+        output = run_checked(check, test, folder=shop.folder, cache=shop.folder / "cache")
     finally:
         shop.restore(file, before)
     assert message in output, output[-3000:]

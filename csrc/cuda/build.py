@@ -56,7 +56,8 @@ def compile_one(source: Path, arch: str, folder: Path) -> list[dict[str, Any]]:
     done = subprocess.run(command, capture_output=True, text=True)
     text = done.stdout + done.stderr
     if done.returncode != 0:
-        raise Refused(f"{source.name} for {arch}:\n{text[-3000:]}")
+        said = [line for line in text.splitlines() if re.search("warning|error", line)]
+        raise Refused("\n".join([f"{source.name} for {arch}:", *(said or text.splitlines()[-30:])]))
     rows = [_row(source, arch, found) for found in _FUNCTION.finditer(text)]
     for row in rows:
         if row["stack_bytes"] or row["spill_bytes"]:
