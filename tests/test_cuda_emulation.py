@@ -1,4 +1,4 @@
-"""The emulation of CUDA reports each class of mistake that it claims to catch: each is planted in tests/cuda_faults.cu."""
+"""The emulation of CUDA reports each class of mistake that it claims to catch; cuda_faults.cu plants one of each."""
 
 from __future__ import annotations
 
