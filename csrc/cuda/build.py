@@ -93,7 +93,21 @@ def readable(rows: list[dict[str, Any]]) -> None:
     names = "\n".join(row["kernel"] for row in rows)
     plain = subprocess.run(["c++filt"], input=names, capture_output=True, text=True, check=True).stdout.splitlines()
     for row, name in zip(rows, plain, strict=True):
-        row["kernel"] = re.sub(r"\(anonymous namespace\)::|dspark::cuda::|^void ", "", name).split("(dspark")[0]
+        row["kernel"] = short(name)
+
+
+def short(name: str) -> str:
+    """A kernel's own name and template arguments; for CUB's, the name alone."""
+    name = re.sub(r"\(anonymous namespace\)::|dspark::cuda::|^void ", "", name)
+    if name.startswith("cub::"):
+        return "cub: " + re.split(r"[<(]", name)[0].rsplit("::", 1)[1]
+    return re.split(r"\(", name, maxsplit=1)[0]
+
+
+def table_text(head: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """JSON with one kernel a line, so that a change is a readable difference."""
+    lines = ",\n".join("  " + json.dumps(row) for row in rows)
+    return json.dumps(head, indent=1)[:-2] + ',\n "kernels": [\n' + lines + "\n ]\n}\n"
 
 
 def main() -> int:
@@ -119,8 +133,8 @@ def main() -> int:
         print(f"{row['arch']:7} {row['registers']:4} registers  {row['file']}: {row['kernel']}")
     if options.output:
         version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout.split("release ")[1]
-        table = {"nvcc": version.splitlines()[0], "flags": FLAGS[:3], "dynamic_shared_bytes": shared, "kernels": rows}
-        options.output.write_text(json.dumps(table, indent=1) + "\n")
+        head = {"nvcc": version.splitlines()[0], "flags": FLAGS[:3], "dynamic_shared_bytes": shared}
+        options.output.write_text(table_text(head, rows))
     return 0
 
 
