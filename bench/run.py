@@ -80,6 +80,21 @@ def show(console: Console, records: list[dict[str, Any]]) -> None:
     console.print(table)
 
 
+GOALS = {"allocate_verify_lens (": 10.0, "allocate_verify_lens+": 8.0}  # times SGLang, without and with history
+
+
+def gate(records: list[dict[str, Any]], console: Console) -> int:
+    """1 if a ratio in this run is below its goal. Ratios only: absolute times differ between machines and hours."""
+    judged = [(r, goal) for r in records if r["rival"] == "SGLang" for op, goal in GOALS.items() if op in r["op"]]
+    for record, goal in judged:
+        if record["ratio"] < goal:
+            console.print(f"{record['op']} at ({record['B']}, {record['gamma']}): {record['ratio']}×, goal {goal}×")
+    missed = sum(record["ratio"] < goal for record, goal in judged)
+    reached = f"{len(judged) - missed} of {len(judged)} ratios reach their goal"
+    console.print(reached if judged else "gate: no rival here")
+    return 1 if missed else 0
+
+
 def main() -> int:
     """Parse, measure, print."""
     here = [name for name in dspark_ops.available_backends("cpu") if name in ("cpu", "reference")]
@@ -88,6 +103,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.2, help="time for each contestant in each case")
     parser.add_argument("--backend", action="append", choices=here, help="may be given again; default: all of them")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--gate", action="store_true", help="exit with 1 if a ratio misses its goal")
     parser.add_argument("--json", type=Path, help="also write the records to this file")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -106,8 +122,9 @@ def main() -> int:
             records += measure(batch, gamma, backend, options.seconds, s if backend == "cpu" else None)
     show(console, records)
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(options.json, json.dumps({"machine": facts, "records": records}, indent=1) + "\n")
-    return 0
+    return gate(records, console) if options.gate else 0
 
 
 if __name__ == "__main__":
