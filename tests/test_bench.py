@@ -15,6 +15,7 @@ BENCH = Path(__file__).parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 import case  # noqa: E402
 import run  # noqa: E402
+import table  # noqa: E402
 
 
 def test_runs_without_a_rival_and_writes_records(tmp_path: Path) -> None:
@@ -48,3 +49,9 @@ def test_different_results_stop_the_run() -> None:
 def test_gate_judges_ratios(ratio: float, status: int) -> None:
     record = {"op": "allocate_verify_lens (floor)", "B": 8, "gamma": 7, "rival": "SGLang", "ratio": ratio}
     assert run.gate([record, record | {"rival": "copy_", "ratio": 0.1}], run.Console(quiet=True)) == status
+
+
+def test_readme_shows_the_committed_figures() -> None:
+    root = BENCH.parent
+    data = json.loads((root / "bench/results/cpu.json").read_text())
+    assert table.markdown(data) in (root / "README.md").read_text()
