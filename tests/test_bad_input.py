@@ -15,9 +15,12 @@ import bad_planning
 import pytest
 import torch
 from bad_planning import INT, LONG, STEP, C, S, alloc
+from mutations import mutations
 
 import dspark_ops
+from dspark_ops import _registry
 from dspark_ops._backends import get_backend
+from dspark_ops.testing import compare, run
 
 TABLE = bad_planning.TABLE + bad_layout.TABLE + bad_compressor.TABLE + bad_accept.TABLE
 
@@ -34,6 +37,31 @@ def test_is_refused(
 @pytest.mark.parametrize("call", dict.fromkeys(call for call, *_ in TABLE))
 def test_the_calls_of_the_table_are_good_as_they_are(call: Callable[..., object]) -> None:
     call()
+
+
+def outcome(stem: str, args: tuple[Any, ...], name: str) -> str:
+    """ "accepted", "refused", or the error that no operator may raise."""
+    try:
+        run(stem, args, name)
+    except (ValueError, TypeError, RuntimeError):
+        return "refused"
+    except Exception as error:
+        return f"raised {error!r}"
+    return "accepted"
+
+
+@pytest.mark.parametrize("stem", _registry.stems())
+def test_back_ends_refuse_the_same_direct_calls(stem: str) -> None:
+    """Two checks of one contract, in Python and in C++; and what both accept, bad as it may look, has one meaning."""
+    wrong = []
+    for seed in range(4):
+        for text, args in mutations(stem, seed):
+            reference, cpu = (outcome(stem, args, name) for name in ("reference", "cpu"))
+            if reference != cpu or reference.startswith("raised"):
+                wrong.append(f"seed {seed}, {text}: the reference {reference}, cpu {cpu}")
+            elif reference == "accepted":
+                compare(stem, args, "cpu")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_other_device_is_refused() -> None:
