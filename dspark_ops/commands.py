@@ -15,8 +15,9 @@ from rich.table import Table
 
 from . import environment
 from .check import Report, check_directory
+from .cost_cells import CostCells
 from .replay import HEADS, SEARCHES, Options, Violation, replay
-from .trace import CostCells, Trace
+from .trace import Trace
 
 app = typer.Typer(help="Operators for confidence-scheduled speculative decoding (DSpark).", no_args_is_help=True)
 

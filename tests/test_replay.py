@@ -12,8 +12,9 @@ import tiny_trace
 import torch
 
 import dspark_ops.replay as module
+from dspark_ops.cost_cells import CostCells
 from dspark_ops.replay import Options, Violation, replay, step_rows
-from dspark_ops.trace import CostCells, Trace
+from dspark_ops.trace import Trace
 
 EXAMPLES = Path(__file__).parents[1] / "examples/traces"
 # T(M) = 10 + M microseconds.

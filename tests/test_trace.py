@@ -1,17 +1,15 @@
-"""Loading traces and cost cells: what is read, and what is refused with which words."""
+"""Loading traces: what is read, and what is refused with which words."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_trace
-import torch
 
-from dspark_ops.trace import CostCells, Trace
+from dspark_ops.trace import Trace
 
 EXAMPLES = Path(__file__).parents[1] / "examples/traces"
 Fields = dict[str, np.ndarray]
@@ -90,52 +88,3 @@ def test_refuses_a_single_array_and_a_damaged_archive(tmp_path: Path) -> None:
     (tmp_path / "damaged.npz").write_bytes(whole[:middle] + bytes(64) + whole[middle + 64 :])
     with pytest.raises(ValueError, match=r"damaged\.npz: expected an \.npz archive"):
         Trace.load(tmp_path / "damaged.npz")
-
-
-CELLS = [
-    {"bs": 2, "M": 4, "T": 3e-6},
-    {"bs": 2, "M": 2, "T": 1e-6},
-    {"bs": 6, "M": 6, "T": 8e-6},
-    {"bs": 6, "M": 6, "T": 4e-6},
-    {"bs": 6, "M": 6, "T": 5e-6},
-]
-
-
-def test_step_time_is_linear_between_cells_and_clamped() -> None:
-    cells = CostCells.from_list(CELLS)
-    assert cells.step_ns(2, 6).tolist() == [1000, 1000, 1000, 2000, 3000, 3000, 3000]
-    assert cells.step_ns(2, 6).dtype is torch.int32
-    assert cells.step_ns(6, 7).tolist() == [5000] * 8, "repeated cells give their median"
-    assert [cells.nearest(n) for n in (1, 3, 4, 5, 100)] == [2, 2, 2, 6, 6]
-    assert cells.step_ns(3, 6) is cells.step_ns(2, 6)
-    assert cells.measured_rows(4) == 4
-
-
-def test_loads_both_forms(tmp_path: Path) -> None:
-    (tmp_path / "list.json").write_text(json.dumps(CELLS))
-    (tmp_path / "object.json").write_text(json.dumps({"cells": CELLS}))
-    assert CostCells.load(tmp_path / "list.json") == CostCells.load(tmp_path / "object.json")
-
-
-BAD_CELLS = {
-    "no JSON": ("{", "Expecting"),
-    "empty": ("[]", "expected a list of cells"),
-    "no list": ('{"bs": 1}', "expected a list of cells"),
-    "a number": ("[1]", "cell 0: expected an object"),
-    "no T": ('[{"bs": 1, "M": 1}]', "cell 0: expected an object"),
-    "bs 0": ('[{"bs": 0, "M": 1, "T": 0.1}]', "cell 0: bs: expected an int >= 1, got 0"),
-    "M true": ('[{"bs": 1, "M": true, "T": 0.1}]', "cell 0: M: expected an int"),
-    "M fraction": ('[{"bs": 1, "M": 1.5, "T": 0.1}]', "cell 0: M: expected an int"),
-    "T 0": ('[{"bs": 1, "M": 1, "T": 0}]', "cell 0: T: expected seconds"),
-    "T NaN": ('[{"bs": 1, "M": 1, "T": NaN}]', "cell 0: T: expected seconds"),
-    "T in ms": ('[{"bs": 1, "M": 1, "T": 35.4}]', "cell 0: T: expected seconds"),
-    "T text": ('[{"bs": 1, "M": 1, "T": "1"}]', "cell 0: T: expected seconds"),
-}
-
-
-@pytest.mark.parametrize("text, message", BAD_CELLS.values(), ids=BAD_CELLS)
-def test_refuses_bad_cells(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "cells.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=f"^{path}: .*{message}"):
-        CostCells.load(path)
