@@ -9,6 +9,7 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as short  # of a nested or endless value too
 from statistics import median
 
 import numpy as np
@@ -31,7 +32,7 @@ class CostCells:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             return cls.from_list(data.get("cells") if isinstance(data, dict) else data)
-        except ValueError as error:  # includes bad JSON and bad UTF-8
+        except (ValueError, RecursionError) as error:  # bad JSON and bad UTF-8 are ValueErrors
             raise ValueError(f"{path}: {error}") from None
 
     @classmethod
@@ -42,13 +43,13 @@ class CostCells:
         samples: dict[tuple[int, int], list[float]] = defaultdict(list)
         for i, cell in enumerate(data):
             if not isinstance(cell, dict) or not {"bs", "M", "T"} <= cell.keys():
-                raise ValueError(f"cell {i}: expected an object with bs, M and T, got {cell!r}")
+                raise ValueError(f"cell {i}: expected an object with bs, M and T, got {short(cell)}")
             bs, rows, seconds = cell["bs"], cell["M"], cell["T"]
             for key, value in (("bs", bs), ("M", rows)):
                 if type(value) is not int or not 1 <= value <= MAX_NS:
-                    raise ValueError(f"cell {i}: {key}: expected an int >= 1, got {value!r}")
-            if type(seconds) not in (int, float) or not 0 < seconds * 1e9 <= MAX_NS:
-                raise ValueError(f"cell {i}: T: expected seconds above 0 and under 2.147, got {seconds!r}")
+                    raise ValueError(f"cell {i}: {key}: expected an int >= 1, got {short(value)}")
+            if type(seconds) not in (int, float) or not 0 < seconds <= MAX_NS * 1e-9:
+                raise ValueError(f"cell {i}: T: expected seconds above 0 and under 2.147, got {short(seconds)}")
             samples[bs, rows].append(float(seconds))
         cells: dict[int, list[tuple[int, float]]] = defaultdict(list)
         for (bs, rows), seconds_list in sorted(samples.items()):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -89,18 +88,32 @@ class Trace:
 
 
 def _read_npz(path: Path, names: list[str]) -> dict[str, Array]:
+    """The named arrays. In a damaged archive zipfile and numpy may raise almost anything, hence the broad clauses."""
+    data = io.BytesIO(path.read_bytes())
     try:
-        archive = np.load(path, allow_pickle=False)
+        archive = np.load(data, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise ValueError("a single array")
-        with archive:
-            missing = [name for name in names if name not in archive.files]
-            arrays = {} if missing else {name: archive[name] for name in names}
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path}: expected an .npz archive without pickled objects ({error})") from None
-    if missing:
-        raise ValueError(f"{path}: {missing[0]}: the field is missing")
+    except Exception as error:
+        raise ValueError(f"{path}: expected an .npz archive without pickled objects ({_reason(error)})") from None
+    arrays = {}
+    with archive:
+        for name in names:
+            if name not in archive.files:
+                raise ValueError(f"{path}: {name}: the field is missing")
+            try:
+                arrays[name] = archive[name]
+            except Exception as error:
+                expected = "an array without pickled objects in an .npz archive"
+                raise ValueError(f"{path}: {name}: expected {expected} ({_reason(error)})") from None
+            if not isinstance(arrays[name], np.ndarray):
+                raise ValueError(f"{path}: {name}: expected an array, got other bytes")
     return arrays
+
+
+def _reason(error: Exception) -> str:
+    """The first line of the message; some errors have none, and numpy's quote the header."""
+    return next(iter(str(error).splitlines()), "")[:200] or type(error).__name__
 
 
 def _sizes(arrays: dict[str, Array]) -> dict[str, int]:

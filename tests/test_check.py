@@ -61,7 +61,7 @@ def test_every_known_file_has_a_corruption_case() -> None:
 def test_a_malformed_case_and_a_malformed_file_are_failures(tmp_path: Path) -> None:
     outcome = check.check_file(write(tmp_path, "accept", [{"verify_lens": [1]}]))
     assert outcome.failures == ["case 0: KeyError: 'raw_correct_len'"]
-    for text in ("{", "[]", "{}"):
+    for text in ("{", "[]", "{}", "[" * 100_000):
         (tmp_path / "accept.json").write_text(text)
         assert check.check_file(tmp_path / "accept.json").failures
 

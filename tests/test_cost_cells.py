@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from damage import check_damaged
 
 from dspark_ops.cost_cells import CostCells
 
@@ -47,6 +48,14 @@ BAD_CELLS = {
     "T 0": ('[{"bs": 1, "M": 1, "T": 0}]', "cell 0: T: expected seconds"),
     "T NaN": ('[{"bs": 1, "M": 1, "T": NaN}]', "cell 0: T: expected seconds"),
     "T in ms": ('[{"bs": 1, "M": 1, "T": 35.4}]', "cell 0: T: expected seconds"),
+    "T huge": (
+        '[{"bs": 1, "M": 1, "T": 1' + "0" * 400 + "}]",
+        r"cell 0: T: .* got 1000\S+\.\.\.\S+000$",
+    ),
+    "bs huge": ('[{"bs": 1' + "0" * 400 + ', "M": 1, "T": 1}]', "cell 0: bs: expected an int >= 1"),
+    "too many digits": ('[{"bs": 1' + "0" * 5000 + ', "M": 1, "T": 1}]', "Exceeds the limit"),
+    "nested": ("[" * 100_000, "recursion"),
+    "nested cell": ("[" * 900 + "]" * 900, "cell 0: expected an object"),
     "T text": ('[{"bs": 1, "M": 1, "T": "1"}]', "cell 0: T: expected seconds"),
 }
 
@@ -57,3 +66,14 @@ def test_refuses_bad_cells(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(ValueError, match=f"^{path}: .*{message}"):
         CostCells.load(path)
+
+
+def test_damaged_files_are_value_errors(tmp_path: Path) -> None:
+    path = tmp_path / "cells.json"
+    path.write_text(json.dumps(CELLS))
+    assert check_damaged(CostCells.load, path, 200) > 100
+
+
+def test_the_longest_time_fits_int32() -> None:
+    longest = (2**31 - 1) * 1e-9
+    assert CostCells.from_list([{"bs": 1, "M": 1, "T": longest}]).step_ns(1, 1).tolist() == [2**31 - 1] * 2

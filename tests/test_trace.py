@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_trace
+from damage import check_damaged
 
 from dspark_ops.trace import Trace
 
@@ -86,5 +88,52 @@ def test_refuses_a_single_array_and_a_damaged_archive(tmp_path: Path) -> None:
     whole = (EXAMPLES / "greedy_small.npz").read_bytes()
     middle = len(whole) // 2
     (tmp_path / "damaged.npz").write_bytes(whole[:middle] + bytes(64) + whole[middle + 64 :])
-    with pytest.raises(ValueError, match=r"damaged\.npz: expected an \.npz archive"):
+    with pytest.raises(ValueError, match=r"damaged\.npz: \w+: expected an array without pickled objects in"):
         Trace.load(tmp_path / "damaged.npz")
+
+
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+def test_damaged_files_are_value_errors(tmp_path: Path, write: Callable[..., None]) -> None:
+    path = tmp_path / "t.npz"
+    write(path, **tiny_trace.arrays([[2, 0], [1], [0, 2, 1]]))
+    assert check_damaged(Trace.load, path, 250) > 100
+
+
+HEADERS = {
+    "unbalanced": "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 2), ",
+    "huge": f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({10**30}, 2), }}",
+    "too large for memory": f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({10**17},), }}",
+    "nested": "(" * 5000,
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_refuses_an_array_with_a_damaged_header(tmp_path: Path, header: str) -> None:
+    """The checksum of a member is looked at last, so numpy parses what stands there."""
+    path = tiny_trace.save(tmp_path / "t.npz", tiny_trace.arrays([[2, 0], [1], [0, 2, 1]]))
+    text = header.encode() + b"\n"
+    member = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(48)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (members | {"z.npy": member}).items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match=f"^{path}: z: expected an array without pickled objects in an .npz archive"):
+        Trace.load(path)
+
+
+@pytest.mark.parametrize(("place", "value"), [(6, b"\xff"), (8, b"\xff\xff"), (10, b"\x63\x00")])
+def test_refuses_a_member_that_zipfile_cannot_read(tmp_path: Path, place: int, value: bytes) -> None:
+    """Too new a version, encryption and an unknown compression: zipfile has other errors than BadZipFile for these."""
+    path = tiny_trace.save(tmp_path / "t.npz", tiny_trace.arrays([[2, 0], [1], [0, 2, 1]]))
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"PK\x01\x02")
+    data[entry + place : entry + place + len(value)] = value
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=f"^{path}: "):
+        Trace.load(path)
+
+
+def test_a_missing_file_stays_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Trace.load(tmp_path / "t.npz")
