@@ -141,14 +141,18 @@ def _check_field(name: str, a: Array, spec: _Spec, sizes: dict[str, int]) -> Non
 
 
 def _check_steps(arrays: dict[str, Array]) -> None:
-    """Rows of a request lie together and follow one another."""
-    request, step = arrays["request_id"], arrays["step"].astype(np.int64)
+    """Rows of a request lie together and follow one another: each step starts from what the one before it gave."""
+    names = ("step", "prefix_len", "correct_len", "commit_len", "anchor_token", "bonus_token")
+    step, length, correct, commit, anchor, bonus = (arrays[name].astype(np.int64) for name in names)
+    request = arrays["request_id"]
     new = np.concatenate([[True], request[1:] != request[:-1]])
     want = np.where(new, 0, np.concatenate([[0], step[:-1] + 1]))
     if (step != want).any() or new.sum() != len(np.unique(request)):
         raise ValueError("step: expected the rows of each request together, numbered 0, 1, 2, ...")
-    length, commit = (arrays[name].astype(np.int64) for name in ("prefix_len", "commit_len"))
-    if (~new[1:] & (length[1:] != length[:-1] + commit[:-1])).any():
-        raise ValueError("prefix_len: expected the previous step's prefix_len + commit_len within a request")
-    if (commit > arrays["correct_len"].astype(np.int64) + 1).any():
-        raise ValueError("commit_len: expected at most correct_len + 1")
+    goes_on = ~new[1:]
+    if (goes_on & (length[1:] != length[:-1] + correct[:-1] + 1)).any():
+        raise ValueError("prefix_len: expected the previous step's prefix_len + correct_len + 1 within a request")
+    if (goes_on & (anchor[1:] != bonus[:-1])).any():
+        raise ValueError("anchor_token: expected the previous step's bonus_token within a request")
+    if (commit > correct + 1).any() or (goes_on & (commit[:-1] != correct[:-1] + 1)).any():
+        raise ValueError("commit_len: expected correct_len + 1, or less at a request's last step")

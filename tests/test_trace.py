@@ -32,6 +32,12 @@ def test_loads_what_was_written(tmp_path: Path) -> None:
         assert np.array_equal(getattr(trace, name), values)
 
 
+def test_a_request_may_commit_less_at_its_last_step(tmp_path: Path) -> None:
+    fields = tiny_trace.arrays([[2, 0], [1], [0, 2, 2]])
+    fields["commit_len"][5] = 1
+    assert Trace.load(tiny_trace.save(tmp_path / "t.npz", fields)).commit_len[5] == 1
+
+
 def put(name: str, index: int, value: float) -> Callable[[Fields], object]:
     return lambda f: f[name].reshape(-1).__setitem__(index, value)
 
@@ -60,7 +66,14 @@ BAD_TRACES = {
     "step jumps": (put("step", 1, 5), "step: expected the rows of each request together"),
     "request returns": (lambda f: (put("request_id", 5, 0)(f), put("step", 5, 0)(f)), "step: expected the rows"),
     "prefix jumps": (put("prefix_len", 1, 99), "prefix_len: expected the previous"),
-    "commits too much": (put("commit_len", 2, 3), r"commit_len: expected at most correct_len \+ 1"),
+    "prefix ignores what was accepted": (
+        lambda f: (put("correct_len", 0, 1)(f), put("commit_len", 0, 2)(f)),
+        r"prefix_len: expected the previous step's prefix_len \+ correct_len \+ 1",
+    ),
+    "commits too much": (put("commit_len", 2, 3), r"commit_len: expected correct_len \+ 1, or less at a"),
+    "commits less before the end": (put("commit_len", 0, 2), r"commit_len: expected correct_len \+ 1, or less at a"),
+    "anchor is not the bonus": (put("anchor_token", 1, 99), "anchor_token: expected the previous step's bonus_token"),
+    "bonus is not the anchor": (put("bonus_token", 0, 99), "anchor_token: expected the previous step's bonus_token"),
 }
 
 
