@@ -39,7 +39,7 @@ def _one_line_errors() -> Iterator[None]:
 
 @app.command()
 def env(as_json: Json = False) -> None:
-    """Show versions, back ends (with the reason when one cannot run here), compilers and DSPARK_* variables."""
+    """Show versions, back ends (with the reason when one cannot run here), compilers and environment variables."""
     facts = environment.describe()
     if as_json:
         typer.echo(json.dumps(facts, indent=2))

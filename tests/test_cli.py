@@ -38,13 +38,16 @@ def golden(tmp_path: Path) -> Path:
 
 def test_env(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSPARK_EXAMPLE", "1")
+    monkeypatch.setenv("TRITON_INTERPRET", "0")
+    monkeypatch.setenv("OTHER_EXAMPLE", "1")
     code, out, _ = run("env")
     assert code == 0
     for backend in backends():
         assert f"{backend.name} " in out
     assert re.search(r"^  DSPARK_EXAMPLE +1$", out, re.M)
     facts = json.loads(run("env", "--json")[1])
-    assert facts["variables"]["DSPARK_EXAMPLE"] == "1"
+    assert facts["variables"].items() >= {"DSPARK_EXAMPLE": "1", "TRITON_INTERPRET": "0"}.items()
+    assert "OTHER_EXAMPLE" not in facts["variables"]
     assert facts["back ends"]["reference"].startswith("available: ")
     assert set(facts["compilers"]) == {"g++", "nvcc", "bisheng"}
 
@@ -81,6 +84,13 @@ def test_replay_json_is_all_of_stdout() -> None:
     assert report["options"] == {
         "batch": 4, "head": "z", "search": "first_drop", "temperature": 1.0, "max_steps": 5,
     }  # fmt: skip
+
+
+def test_env_shows_every_variable_of_envs_md(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = re.findall(r"^\| `(\w+)`", (TESTS.parent / "ENVS.md").read_text(), re.M)
+    for name in names:
+        monkeypatch.setenv(name, "0")
+    assert len(names) >= 5 and json.loads(run("env", "--json")[1])["variables"].keys() >= set(names)
 
 
 @pytest.mark.parametrize(
