@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dspark_ops.replay as replay_module
+import golden_data
 from dspark_ops import backends
 from dspark_ops.commands import app
 
@@ -30,7 +31,7 @@ def run(*args: str) -> tuple[int, str, str]:
 def golden(tmp_path: Path) -> Path:
     """A small golden folder: two known files, one unknown."""
     for name in ("accept", "schedule_verify_lens"):
-        cases = json.loads((TESTS / f"golden/{name}.json").read_text())[:3]
+        cases = golden_data.load(name)[:3]
         (tmp_path / f"{name}.json").write_text(json.dumps(cases))
     (tmp_path / "new_thing.json").write_text("[]")
     return tmp_path
@@ -103,8 +104,8 @@ def test_env_shows_every_variable_of_envs_md(monkeypatch: pytest.MonkeyPatch) ->
         ([*REPLAY, "--batch", "1000"], "batch: expected at most the 75 requests"),
         ([*REPLAY, "--head", "y"], "head: expected one of"),
         (["check", "missing"], "missing: expected a folder"),
-        (["check", str(TESTS / "golden"), "--backend", "no"], "backend: expected one of"),
-        (["check", str(TESTS / "golden"), "--backend", "ascend"], "backend 'ascend' is not available"),
+        (["check", str(golden_data.DIRECTORY), "--backend", "no"], "backend: expected one of"),
+        (["check", str(golden_data.DIRECTORY), "--backend", "ascend"], "backend 'ascend' is not available"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(args: list[str], message: str) -> None:

@@ -12,10 +12,11 @@ import pytest
 import torch
 from damage import check_damaged
 
+import golden_data
 from dspark_ops import AdditiveTable, FloorTable, StepCost, load_cost_table
 from dspark_ops.cost import CostTable
 
-GOLDEN = json.loads((Path(__file__).parent / "golden/plan_budget.json").read_text())
+GOLDEN = golden_data.load("plan_budget")
 FLOOR = FloorTable([2, 5, 9], [100.0, 50.0, 40.0], 16)
 ADDITIVE = AdditiveTable(0.01, [1, 5], [0.001, 0.003], [4, 8, 10], [-0.002, 0.002, 0.0025])
 

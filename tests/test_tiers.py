@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 
+import golden_data
 from dspark_ops import tiers
 
-GOLDEN = json.loads((Path(__file__).parent / "golden/tiers.json").read_text())
+GOLDEN = golden_data.load("tiers")
 
 
 def test_golden() -> None:
