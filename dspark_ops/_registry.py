@@ -10,6 +10,7 @@ which is what `use_backend(name)` calls: there, too, opcheck and torch.compile s
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 from collections.abc import Callable
@@ -42,11 +43,18 @@ def _define(namespace: str, stem: str, kernel: Callable[..., None], key: str = "
     library.impl(stem, checked, key)
 
 
-def _lazy(package: str, stem: str) -> Callable[..., None]:
-    """`dspark_ops.<package>.<stem>.<stem>`, imported at the first call: a heavy import is for those who use it."""
+def _lazy(package: str, file: str, stem: str) -> Callable[..., None]:
+    """`dspark_ops.<package>.<file>.<stem>`, imported at the first call: a heavy import is for those who use it."""
+
+    @functools.cache
+    def launcher() -> Callable[..., None]:
+        found: Callable[..., None] = getattr(importlib.import_module(f"dspark_ops.{package}.{file}"), stem)
+        return found
 
     def kernel(*args: Any) -> None:
-        getattr(importlib.import_module(f"dspark_ops.{package}.{stem}"), stem)(*args)
+        # A Python kernel is launched on the current device, and the dispatcher does not make that the tensors' own.
+        with torch.cuda.device_of(args[0]) if args[0].is_cuda else contextlib.nullcontext():
+            launcher()(*args)
 
     return kernel
 
@@ -85,8 +93,10 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
     _define("dspark", stem, reference)
     _define("dspark_reference", stem, reference)
     if _backends.has_triton():
-        _define("dspark_triton", stem, _lazy("triton", stem))
-        _define("dspark", stem, _lazy("triton", stem), key="CUDA")
+        # A file of kernels has the name of the file of references; it may hold more than one operator.
+        kernel = _lazy("triton", reference.__module__.rpartition(".")[2], stem)
+        _define("dspark_triton", stem, kernel)
+        _define("dspark", stem, kernel, key="CUDA")
     return Operator(stem, check)
 
 
