@@ -43,6 +43,12 @@ def _define(namespace: str, stem: str, kernel: Callable[..., None], key: str = "
     library.impl(stem, checked, key)
 
 
+def device_guard(t: torch.Tensor) -> contextlib.AbstractContextManager[None]:
+    """Make the tensor's device current: Triton launches there, and the dispatcher does not see to it in Python."""
+    guard: Any = torch.cuda.device_of(t) if t.is_cuda else contextlib.nullcontext()
+    return guard  # type: ignore[no-any-return]
+
+
 def _lazy(package: str, file: str, stem: str) -> Callable[..., None]:
     """`dspark_ops.<package>.<file>.<stem>`, imported at the first call: a heavy import is for those who use it."""
 
@@ -52,8 +58,7 @@ def _lazy(package: str, file: str, stem: str) -> Callable[..., None]:
         return found
 
     def kernel(*args: Any) -> None:
-        # A Python kernel is launched on the current device, and the dispatcher does not make that the tensors' own.
-        with torch.cuda.device_of(args[0]) if args[0].is_cuda else contextlib.nullcontext():
+        with device_guard(args[0]):
             launcher()(*args)
 
     return kernel
