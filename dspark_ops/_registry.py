@@ -43,10 +43,9 @@ def _define(namespace: str, stem: str, kernel: Callable[..., None], key: str = "
     library.impl(stem, checked, key)
 
 
-def device_guard(t: torch.Tensor) -> contextlib.AbstractContextManager[None]:
+def device_guard(t: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
     """Make the tensor's device current: Triton launches there, and the dispatcher does not see to it in Python."""
-    guard: Any = torch.cuda.device_of(t) if t.is_cuda else contextlib.nullcontext()
-    return guard  # type: ignore[no-any-return]
+    return torch.cuda.device_of(t) if t.is_cuda else contextlib.nullcontext()
 
 
 def _lazy(package: str, file: str, stem: str) -> Callable[..., None]:

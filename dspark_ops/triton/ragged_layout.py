@@ -7,6 +7,9 @@ and drafts once and writes 24 bytes. With `slots` > 0 the lengths are first padd
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -118,7 +121,7 @@ def launch(
     prefix: Tensor | None,
     root_tokens: Tensor | None,
     draft_tokens: Tensor | None,
-    outputs: tuple[Tensor, ...],
+    outputs: Sequence[Any],
     bucket: tuple[Tensor, Tensor, int, int] | None = None,
 ) -> None:
     """Launch the kernel; `bucket` is where the padded and used lengths go, the bucket's rows and the cap."""
