@@ -51,7 +51,7 @@ def _write_tokens(draft_tokens, out_tokens, r, inside, active, correct, bonus, g
 
 
 @jit
-def _kernel(
+def _accept_kernel(
     raw_correct_len, draft_tokens, verify_lens, prefix, bonus_tokens, target_tokens, cu_seqlens, confidence, slots,
     offset, correct_len, trimmed, bonus, commit_len, new_seq_len, out_tokens,
     batch, gamma, target_rows, num_slots, decay: tl.float32, eta: tl.float32, limit: tl.float32,
@@ -117,7 +117,7 @@ def launch(
     )  # fmt: skip
     columns = min(TILE, padded(gamma + 1, 2))
     rows = TILE // columns
-    _kernel[(cdiv(batch, rows),)](
+    _accept_kernel[(cdiv(batch, rows),)](
         *(contiguous(t) for t in inputs), offset, *outputs, batch, gamma,
         0 if target_tokens is None else target_tokens.numel(), 0 if offset is None else offset.shape[0],
         decay, eta, limit, ROWS=rows, COLUMNS=columns, **EXACT,

@@ -25,10 +25,10 @@ def learn(confidence, slots, offset, r, correct, verify_len, gamma, num_slots, d
     if slots is not None:
         slot = tl.load(slots + r, mask=active, other=-1).to(tl.int64)
     active = active & (slot >= 0) & (slot < num_slots)
-    next = decay * tl.load(offset + slot, mask=active, other=0.0)
-    next = tl.where(next == next, next, 0.0)  # a NaN offset, or 0 times an infinite one
-    next += eta * error
+    after = decay * tl.load(offset + slot, mask=active, other=0.0)
+    after = tl.where(after == after, after, 0.0)  # a NaN offset, or 0 times an infinite one
+    after += eta * error
     # A product, since Triton's unary minus is 0 - limit: -0.0 must come out where the limit is 0.
     lowest = (tl.zeros_like(error) + limit) * -1.0
-    next = tl.where(next > limit, limit, tl.where(next < lowest, lowest, next))
-    tl.store(offset + slot, next, mask=active)
+    after = tl.where(after > limit, limit, tl.where(after < lowest, lowest, after))
+    tl.store(offset + slot, after, mask=active)

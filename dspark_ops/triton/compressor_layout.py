@@ -107,7 +107,7 @@ def _table(
 
 
 @jit
-def _kernel(
+def _compressor_layout_kernel(
     cu_seqlens, seqused, start_pos, page_table, page_table2, start_pos_out, seqused_out, seqused_kv,
     offsets, rope_position, query_row, slot, offsets2, rope_position2, query_row2, slot2, batch, rows, least_kv,
     ratio, pages, page_size, pad_slot: tl.int64, capacity, ratio2, pages2, page_size2, pad_slot2: tl.int64, capacity2,
@@ -147,7 +147,7 @@ def compressor_layout(
     capacity = outputs[5].shape[0]
     pages2, capacity2 = (0, 0) if page_table2 is None else (page_table2.shape[1], outputs[9].shape[0])
     tensors = (contiguous(t) for t in (cu_seqlens, seqused, start_pos, page_table, page_table2))
-    _kernel[(1 + cdiv(max(capacity, capacity2), PLACES), 1 if page_table2 is None else 2)](
+    _compressor_layout_kernel[(1 + cdiv(max(capacity, capacity2), PLACES), 1 if page_table2 is None else 2)](
         *tensors, *outputs, batch, rows, int(clamp_seqused_kv),
         ratio, page_table.shape[1], page_size, pad_slot, capacity, ratio2, pages2, page_size2, pad_slot2, capacity2,
         CHUNK=chunk(batch), TILE=PLACES,

@@ -15,7 +15,7 @@ from ._move import TILE, as_words, fill_words, move_rows
 
 
 @triton.jit(do_not_specialize=["rows", "batch", "steps", "width", "row_units", "fill_low", "fill_high"])
-def _kernel(
+def _gather_from_strided_kernel(
     strided, cu_seqlens, compact, rows, batch, steps, width, row_units: tl.int64,
     fill_low: tl.int64, fill_high: tl.int64, ROWS: tl.constexpr, COLUMNS: tl.constexpr, PER: tl.constexpr,
 ):  # fmt: skip
@@ -41,7 +41,7 @@ def gather_from_strided(strided: Tensor, cu_seqlens: Tensor, fill: int, compact:
         return
     batch = cu_seqlens.shape[0] - 1
     words = as_words(strided.contiguous(), compact)
-    _kernel[words.grid()](
+    _gather_from_strided_kernel[words.grid()](
         words.source, contiguous(cu_seqlens), words.destination, compact.shape[0], batch, batch.bit_length(),
         strided.shape[0] // max(batch, 1), words.units, *fill_words(fill, compact.element_size()),
         ROWS=TILE // words.columns, COLUMNS=words.columns, PER=words.per,

@@ -28,7 +28,9 @@ def padded_lens(verify_lens, i, batch, slots, slack, cap):
 
 
 @jit
-def _kernel(verify_lens, padded, seqused, batch, slots, rows, cap, BLOCK: tl.constexpr, CHUNK: tl.constexpr):
+def _pad_to_bucket_kernel(
+    verify_lens, padded, seqused, batch, slots, rows, cap, BLOCK: tl.constexpr, CHUNK: tl.constexpr
+):
     slack = tl.maximum(rows - total_of(verify_lens, batch, CHUNK), 0)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     owned, used = padded_lens(verify_lens, i, batch, slots, slack, cap)
@@ -43,6 +45,6 @@ def bound(cap: int) -> int:
 
 def pad_to_bucket(verify_lens: Tensor, rows: int, cap: int, padded: Tensor, seqused: Tensor) -> None:
     batch, slots = verify_lens.shape[0], padded.shape[0]
-    _kernel[(cdiv(slots, BLOCK),)](
+    _pad_to_bucket_kernel[(cdiv(slots, BLOCK),)](
         contiguous(verify_lens), padded, seqused, batch, slots, rows, bound(cap), BLOCK=BLOCK, CHUNK=chunk(batch)
     )

@@ -94,7 +94,7 @@ def _per_row(
 
 
 @jit
-def _kernel(
+def _ragged_layout_kernel(
     verify_lens, prefix, root_tokens, draft_tokens, padded, seqused, cu_seqlens, row_request, row_offset, position,
     verify_ids, cache_seqlens, cu_seqlens_k, batch, slots, gamma, rows, bucket_rows, cap,
     CHUNK: tl.constexpr, TILE: tl.constexpr, PAD: tl.constexpr,
@@ -130,7 +130,7 @@ def launch(
     slots = batch if padded is None else padded.shape[0]
     gamma = 1 if draft_tokens is None else draft_tokens.shape[1]
     tensors = (contiguous(t) for t in (verify_lens, prefix, root_tokens, draft_tokens))
-    _kernel[(1 + cdiv(rows, PLACES),)](
+    _ragged_layout_kernel[(1 + cdiv(rows, PLACES),)](
         *tensors, padded, seqused, *outputs, batch, slots, gamma, rows, bucket_rows, cap,
         CHUNK=chunk(slots), TILE=PLACES, PAD=padded is not None,
     )  # fmt: skip

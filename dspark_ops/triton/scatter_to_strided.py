@@ -14,7 +14,7 @@ from ._move import TILE, as_words, fill_words, move_rows
 
 
 @triton.jit(do_not_specialize=["rows", "strided_rows", "width", "row_units", "fill_low", "fill_high"])
-def _kernel(
+def _scatter_to_strided_kernel(
     compact, cu_seqlens, strided, rows, strided_rows, width, row_units: tl.int64,
     fill_low: tl.int64, fill_high: tl.int64, ROWS: tl.constexpr, COLUMNS: tl.constexpr, PER: tl.constexpr,
 ):  # fmt: skip
@@ -32,7 +32,7 @@ def scatter_to_strided(compact: Tensor, cu_seqlens: Tensor, width: int, fill: in
     if strided.numel() == 0:
         return
     words = as_words(compact.contiguous(), strided)
-    _kernel[words.grid()](
+    _scatter_to_strided_kernel[words.grid()](
         words.source, contiguous(cu_seqlens), words.destination, compact.shape[0], strided.shape[0], width,
         words.units, *fill_words(fill, strided.element_size()),
         ROWS=TILE // words.columns, COLUMNS=words.columns, PER=words.per,

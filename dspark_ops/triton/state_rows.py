@@ -24,7 +24,7 @@ def _cell(columns, COLUMNS: tl.constexpr):
 
 
 @jit
-def _rows_kernel(
+def _state_rows_kernel(
     cu_seqlens, seqused, start_pos, request_slot, req_to_token, full_to_swa, out, columns, window, ring, swa_page,
     dummy_row, slots, max_context, tokens, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -51,7 +51,7 @@ def _rows_kernel(
 
 
 @jit
-def _blocks_kernel(block_table, seqused, start_pos, out, columns, ratio, coff, block_size, COLUMNS: tl.constexpr):
+def _state_blocks_kernel(block_table, seqused, start_pos, out, columns, ratio, coff, block_size, COLUMNS: tl.constexpr):
     i, column, inside = _cell(columns, COLUMNS)
     start = saturate(tl.load(start_pos + i).to(tl.int64))
     used = saturate(tl.load(seqused + i).to(tl.int64))
@@ -87,7 +87,7 @@ def state_rows(
     slots, max_context = (0, 0) if req_to_token is None else req_to_token.shape
     tensors = (contiguous(t) for t in (cu_seqlens, seqused, start_pos, request_slot, req_to_token, full_to_swa))
     width = _columns(columns)
-    _rows_kernel[(batch * cdiv(columns, width),)](
+    _state_rows_kernel[(batch * cdiv(columns, width),)](
         *tensors, out, columns, coff * ratio, ring, swa_page, dummy_row,
         slots, max_context, 0 if full_to_swa is None else full_to_swa.shape[0],
         COLUMNS=width, num_warps=max(1, width // 256),
@@ -102,6 +102,6 @@ def state_blocks(
         return
     width = _columns(columns)
     tensors = (contiguous(t) for t in (block_table, seqused, start_pos))
-    _blocks_kernel[(batch * cdiv(columns, width),)](
+    _state_blocks_kernel[(batch * cdiv(columns, width),)](
         *tensors, out, columns, ratio, coff, block_size, COLUMNS=width, num_warps=max(1, width // 256)
     )

@@ -12,7 +12,7 @@ BLOCK = 128
 
 
 @jit
-def _kernel(
+def _update_offset_kernel(
     confidence, correct_len, verify_lens, slots, offset, batch, gamma, num_slots,
     decay: tl.float32, eta: tl.float32, limit: tl.float32, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -37,6 +37,6 @@ def update_offset(
 ) -> None:
     batch, gamma = confidence.shape
     tensors = (contiguous(t) for t in (confidence, correct_len, verify_lens, slots))
-    _kernel[(cdiv(batch, BLOCK),)](
+    _update_offset_kernel[(cdiv(batch, BLOCK),)](
         *tensors, offset, batch, gamma, offset.shape[0], decay, eta, limit, BLOCK=BLOCK, **EXACT
     )
