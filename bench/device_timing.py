@@ -2,8 +2,8 @@
 
 A graph holds a run of calls and is timed between two events: neither Python nor the cost of one launch is in a figure.
 Warm: all calls use one set of buffers. Cold: each call of the run has a set of its own, and before a set comes back at
-least twice the L2's bytes have passed: those of the other sets, or else of a flush at the end of the run, whose own time
-is measured and taken off. On a CPU, which the tests use, the calls are simply run.
+least twice the L2's bytes have passed: those of the other sets, or else of a flush at the end of the run, whose own
+time is measured and taken off. On a CPU, which the tests use, the calls are simply run.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ which is what `use_backend(name)` calls: there, too, opcheck and torch.compile s
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 from collections.abc import Callable
@@ -38,27 +37,20 @@ def _define(namespace: str, stem: str, kernel: Callable[..., None], key: str = "
     @functools.wraps(kernel)
     def checked(*args: Any) -> None:
         check(*args)
-        kernel(*args)
+        with torch.no_grad():  # a kernel in Python is made of differentiable operations; the operator is not one
+            kernel(*args)
 
     library.impl(stem, checked, key)
-
-
-def device_guard(t: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
-    """Make the tensor's device current: Triton launches there, and the dispatcher does not see to it in Python."""
-    return torch.cuda.device_of(t) if t.is_cuda else contextlib.nullcontext()
 
 
 def _lazy(package: str, file: str, stem: str) -> Callable[..., None]:
     """`dspark_ops.<package>.<file>.<stem>`, imported at the first call: a heavy import is for those who use it."""
 
-    @functools.cache
-    def launcher() -> Callable[..., None]:
-        found: Callable[..., None] = getattr(importlib.import_module(f"dspark_ops.{package}.{file}"), stem)
-        return found
-
     def kernel(*args: Any) -> None:
-        with device_guard(args[0]):
-            launcher()(*args)
+        launch = getattr(importlib.import_module(f"dspark_ops.{package}.{file}"), stem)
+        first = next(a for a in args if isinstance(a, torch.Tensor))
+        with torch.cuda.device_of(first):  # nothing for a CPU tensor
+            launch(*args)
 
     return kernel
 

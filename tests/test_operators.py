@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+import dspark_ops
 from dspark_ops import _backends, _registry
 from dspark_ops.ops import plan_budget
 from dspark_ops.testing import Mismatch, case, compare, run, written
@@ -41,12 +45,45 @@ def test_opcheck(stem: str, backend: str) -> None:
 def test_compiles_without_graph_break(stem: str) -> None:
     op = getattr(torch.ops.dspark, stem).default
     args = case(stem, 5)
-    want = run(stem, args, "reference")
+    want = run(stem, args, "cpu")  # the same operator, called eagerly
     torch.compiler.reset()  # torch counts the operators of all cases together, and limits their number
     torch.compile(op, fullgraph=True, backend="aot_eager")(*args)
     for i, name in written(stem):
         if isinstance(args[i], torch.Tensor):
             assert_same(stem, name, args[i], want[i])
+
+
+class NoHostRead(TorchDispatchMode):
+    """Fails on what would wait for a device: a tensor value read by the host, or a copy from it."""
+
+    FORBIDDEN = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "lift_fresh")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        assert name not in self.FORBIDDEN, f"{name} needs the host"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_reference_never_reads_a_value_on_the_host(stem: str) -> None:
+    """On a device without a native back end the reference serves: it must not synchronise, and can be captured."""
+    op = getattr(torch.ops.dspark_reference, stem).default
+    for seed in range(40):
+        args = case(stem, seed)
+        with NoHostRead():
+            op(*args)
+
+
+def test_no_host_read_notices() -> None:
+    values, index = torch.arange(3), torch.tensor(1)
+    with pytest.raises(AssertionError, match="_local_scalar_dense needs the host"), NoHostRead():
+        values[index]
+
+
+def test_operators_do_not_record_gradients(backend: str) -> None:
+    confidence = torch.full((3, 2), 0.5, requires_grad=True)
+    with dspark_ops.use_backend(backend):
+        assert not dspark_ops.prefix_survival(confidence).requires_grad
 
 
 def test_compare_catches_a_wrong_bit() -> None:

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from .. import _checks
-from .._registry import device_guard
 from ..ops import pad_to_bucket as padding
 from ..ops import ragged_layout as layouts
 from ..ops.compressor_layout import CompressorLayout, CompressorTable, prepare
@@ -87,7 +86,7 @@ def verify_metadata(
     padding._check(verify_lens, rows, -1 if cap is None else cap, *padded)
     layouts._check(padded.padded, prefix, root_tokens, draft_tokens, *layout)
     bucket = (*padded, rows, bound(-1 if cap is None else cap))
-    with device_guard(verify_lens):
+    with torch.cuda.device_of(verify_lens):  # as the dispatcher's kernels do
         kernel.launch(verify_lens, prefix, root_tokens, draft_tokens, layout, bucket)
     if not tables or prefix is None:
         return VerifyMetadata(padded, layout, None)
