@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,14 @@ def replay(r: Run, batch: int, gamma: int, backend: str) -> Iterator[dict[str, A
         yield record
 
 
+def attempt(measured: Callable[..., dict[str, Any]], r: Run, *which: Any) -> dict[str, Any]:
+    """One record; an error becomes one too, for it must not cost the records that follow."""
+    try:
+        return measured(r, *which)
+    except Exception as error:
+        return {"which": [str(w) for w in which], "error": f"{type(error).__name__}: {str(error)[:300]}"}
+
+
 def latency(r: Run, name: str, batch: int, gamma: int, backend: str) -> dict[str, Any]:
     """Microseconds of one operator at one size, warm and cold, and of the host to issue it."""
     stem = device_cases.stem_of(name)
@@ -226,9 +234,9 @@ def sections(r: Run) -> Iterator[tuple[str, Any]]:
         yield "replay", replay(r, 64, 7, backend)
     yield "equality", iter(equality(r, r.limit * 0.35))
     for backend in r.backends:
-        yield "latency", (latency(r, n, b, g, backend) for b, g in r.sizes for n in device_cases.CASES)
+        yield "latency", (attempt(latency, r, n, b, g, backend) for b, g in r.sizes for n in device_cases.CASES)
         shapes = [(4096, 2048, 8), (151_936, 64, 8)] if r.device != "cpu" else [(64, 4, 8)]
-        yield "bandwidth", (bandwidth(r, *shape, backend) for shape in shapes)
+        yield "bandwidth", (attempt(bandwidth, r, *shape, backend) for shape in shapes)
     try:
         s = rival.load()
     except (rival.Unavailable, OSError) as reason:

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from cases import equal, tables
+from case import equal
+from cases_planning import tables
 from device_cases import Draw
 from device_timing import Call
 

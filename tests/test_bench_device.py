@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,44 +14,36 @@ import torch
 
 import dspark_ops
 
-BENCH = Path(__file__).parent.parent / "bench"
-NAMES = ("aot_rows", "cases", "rival", "timing", "device", "device_cases", "device_rival", "device_timing")
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """bench/device.py as a module; nothing of bench/ stays importable."""
-    monkeypatch.syspath_prepend(str(BENCH))
-    yield importlib.import_module("device")
-    for name in NAMES:
-        sys.modules.pop(name, None)
+sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
+import aot_rows
+import device as bench
 
 
 def backend() -> str:
     return "cpu" if "cpu" in dspark_ops.available_backends("cpu") else "reference"
 
 
-def small(bench: ModuleType, file: Path | None = None, limit: float = 60.0) -> Any:
+def small(file: Path | None = None, limit: float = 60.0) -> Any:
     return bench.Run("cpu", [backend()], [(3, 2)], limit, samples=2, file=file)
 
 
-def no_rival(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_rival(monkeypatch: pytest.MonkeyPatch) -> None:
     def load() -> None:
         raise bench.rival.Unavailable("not in this test")
 
     monkeypatch.setattr(bench.rival, "load", load)
 
 
-def few_seeds(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def few_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bench.equality
     monkeypatch.setattr(bench, "equality", lambda r, seconds: whole(r, seconds, seeds=3))
 
 
-def test_whole_run(bench: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    no_rival(bench, monkeypatch)
-    few_seeds(bench, monkeypatch)
+def test_whole_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    no_rival(monkeypatch)
+    few_seeds(monkeypatch)
     file = tmp_path / "out" / "device.json"
-    assert bench.measure(small(bench, file))
+    assert bench.measure(small(file))
     result = json.loads(file.read_text())
     assert set(result) == {"machine", "replay", "equality", "latency", "bandwidth", "rival", "verdict"}
     lines = list(bench.device_cases.CASES)
@@ -67,13 +57,13 @@ def test_whole_run(bench: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert result["verdict"] == [{"equal": True, "wrong": []}]
 
 
-def test_every_operator_has_a_line(bench: ModuleType) -> None:
+def test_every_operator_has_a_line() -> None:
     lines = {bench.device_cases.stem_of(n) for n in bench.device_cases.CASES}
     assert lines == set(bench._registry.stems())
 
 
 @pytest.mark.parametrize(("batch", "gamma"), [(1, 1), (8, 7), (256, 15)])
-def test_lines_pass_the_operators_checks_and_keep_their_shapes(bench: ModuleType, batch: int, gamma: int) -> None:
+def test_lines_pass_the_operators_checks_and_keep_their_shapes(batch: int, gamma: int) -> None:
     for name in bench.device_cases.CASES:
         first, second = (bench.device_cases.make(name, batch, gamma, seed) for seed in (1, 2))
         for a, b in zip(first, second, strict=True):
@@ -81,15 +71,15 @@ def test_lines_pass_the_operators_checks_and_keep_their_shapes(bench: ModuleType
         getattr(torch.ops.dspark, bench.device_cases.stem_of(name)).default(*first)
 
 
-def test_calls_to_compile_ahead_of_time_pass_the_operators_checks(bench: ModuleType) -> None:
-    for stem, calls in importlib.import_module("aot_rows").CALLS.items():
+def test_calls_to_compile_ahead_of_time_pass_the_operators_checks() -> None:
+    for stem, calls in aot_rows.CALLS.items():
         for _, args in calls():
             bench._registry._schemas[stem][1](*args)
 
 
-def test_a_wrong_result_is_named(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_rival(bench, monkeypatch)
-    few_seeds(bench, monkeypatch)
+def test_a_wrong_result_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_rival(monkeypatch)
+    few_seeds(monkeypatch)
     honest = bench.call_of
 
     def broken(name: str, stem: str, args: Any) -> Any:
@@ -98,25 +88,26 @@ def test_a_wrong_result_is_named(bench: ModuleType, monkeypatch: pytest.MonkeyPa
         return (lambda: None) if stem == "pad_to_bucket" else honest(name, stem, args)
 
     monkeypatch.setattr(bench, "call_of", broken)
-    monkeypatch.setattr(bench, "latency", lambda *args: {})
-    r = small(bench)
+    r = small()
     assert not bench.measure(r)
     wrong = [f"{backend()} {stem}" for stem in ("pad_to_bucket", "state_rows")]
     assert sorted(set(r.result["verdict"][0]["wrong"])) == wrong
+    failed = [e for e in r.result["latency"] if "error" in e]
+    assert [e["which"][0] for e in failed] == ["state_rows"] and len(r.result["latency"]) > 10
     (replayed,) = (e for e in r.result["replay"] if e["op"] == "pad_to_bucket")
     assert "padded" in replayed["difference"]
 
 
-def test_time_limit_says_what_it_left_out(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_rival(bench, monkeypatch)
-    r = small(bench, limit=0.0)
+def test_time_limit_says_what_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_rival(monkeypatch)
+    r = small(limit=0.0)
     assert bench.measure(r)
     assert "rest of latency" in r.result["left_out"]
     assert len(r.result["latency"]) == 1
     assert all(e["cases"] == 1 for e in r.result["equality"])
 
 
-def test_rotation(bench: ModuleType) -> None:
+def test_rotation() -> None:
     rotation = bench.timing.rotation
     l2 = 50 << 20
     tiny = rotation(1000, l2)
@@ -131,13 +122,13 @@ def test_rotation(bench: ModuleType) -> None:
         assert (turn.sets - 1) * size + turn.flush_bytes >= 2 * l2
 
 
-def test_cold_takes_the_flush_off(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cold_takes_the_flush_off(monkeypatch: pytest.MonkeyPatch) -> None:
     timing = bench.timing
     monkeypatch.setattr(timing, "sample", lambda calls, device, samples: [100.0 + 7.0 * (len(calls) - 1)] * samples)
     assert timing.cold([lambda: None] * 10, 1 << 16, "cpu", 3) == {"p20": 7.0, "p50": 7.0, "p80": 7.0}
 
 
-def test_percentiles(bench: ModuleType) -> None:
+def test_percentiles() -> None:
     assert bench.timing.percentiles([5, 1, 2, 4, 3]) == {"p20": 1, "p50": 3, "p80": 4}
 
 
@@ -192,17 +183,17 @@ def pretend(dspark: Any) -> SimpleNamespace:
     )
 
 
-def test_rival_pairs(bench: ModuleType) -> None:
+def test_rival_pairs() -> None:
     s = pretend(dspark_ops)
-    records = list(bench.against_rival(small(bench), 5, 3, backend(), s))
+    records = list(bench.against_rival(small(), 5, 3, backend(), s))
     assert [e.get("error") for e in records] == [None] * 7
     assert all(e["ours_us"]["p50"] >= 0 and e["rival_us"]["p50"] >= 0 for e in records)
     s.cap_correct_len_triton = lambda correct_len, verify_lens: (correct_len, correct_len - correct_len)
-    errors = [e["what"] for e in bench.against_rival(small(bench), 5, 3, backend(), s) if "error" in e]
+    errors = [e["what"] for e in bench.against_rival(small(), 5, 3, backend(), s) if "error" in e]
     assert errors == ["finish acceptance"]
 
 
-def test_pack_rival(bench: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_pack_rival(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     paths = [f"{name.replace('.', '/')}.py" for name in bench.rival.REAL]
     with zipfile.ZipFile(tmp_path / "big.whl", "w") as wheel:
         for path in [*paths, "sglang/other.py"]:
@@ -214,6 +205,6 @@ def test_pack_rival(bench: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_without_a_gpu_it_says_so(bench: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main([]) == 2
     assert "needs a GPU" in capsys.readouterr().err
