@@ -250,11 +250,14 @@ def measure(r: Run) -> bool:
     """Run every section; whether all results were the reference's."""
     r.put("machine", facts(r))
     for section, records in sections(r):
-        for record in records:
-            r.put(section, record)
-            if r.left() < 0:
-                r.put("left_out", f"rest of {section}")
-                break
+        try:
+            for record in records:
+                r.put(section, record)
+                if r.left() < 0:
+                    r.put("left_out", f"rest of {section}")
+                    break
+        except Exception as error:
+            r.put("left_out", f"rest of {section}: {type(error).__name__}: {str(error)[:300]}")
     wrong = [e for e in r.result["equality"] if e["differences"] or e["errors"] or not e["cases"]]
     wrong += [e for e in r.result["replay"] if e["difference"] or "error" in e]
     r.put("verdict", {"equal": not wrong, "wrong": [f"{e['backend']} {e['op']}" for e in wrong]})
