@@ -82,7 +82,10 @@ def _accept_kernel(
     else:
         following, _ = _target(target_tokens, start, correct, active, target_rows)
     tl.store(correct_len + r, correct, mask=inside)
-    tl.store(trimmed + r, tl.where(active, raw - correct, 0), mask=inside)
+    cut = tl.where(active, raw - correct, 0)
+    if cu_seqlens is not None:
+        cut = tl.zeros_like(raw)  # the compact form never computed the rows that a cut would take
+    tl.store(trimmed + r, cut, mask=inside)
     tl.store(bonus + r, following, mask=inside)
     tl.store(commit_len + r, committed, mask=inside)
     if new_seq_len is not None:
