@@ -18,7 +18,6 @@ import platform
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -265,15 +264,6 @@ def measure(r: Run) -> bool:
     return not wrong
 
 
-def pack_rival(file: Path) -> None:
-    """Put the few files of the rival that are run into a small archive, for a machine that cannot download it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(rival._wheel()) as wheel, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as small:
-        for name in sorted(rival.REAL):
-            path = f"{name.replace('.', '/')}.py"
-            small.writestr(path, wheel.read(path))
-
-
 def main(argv: list[str] | None = None) -> int:
     """Parse, measure, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -285,7 +275,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--pack-rival", type=Path, metavar="FILE", help="only write the rival's files to an archive")
     options = parser.parse_args(argv)
     if options.pack_rival:
-        pack_rival(options.pack_rival)
+        device_rival.pack(options.pack_rival)
         return 0
     if not torch.cuda.is_available():
         print("bench/device.py needs a GPU, and torch sees none here; bench/run.py measures the CPU.", file=sys.stderr)

@@ -6,11 +6,14 @@ and the order in which a product is taken cannot matter: both must choose the sa
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import rival
 import torch
 from case import equal
 from cases_planning import tables
@@ -171,3 +174,12 @@ def host_plan(batch: int, gamma: int, device: str, s: SimpleNamespace) -> tuple[
         return lens
 
     return ours, rival
+
+
+def pack(file: Path) -> None:
+    """Put the few files of the rival that are run into a small archive, for a machine that cannot download it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(rival._wheel()) as wheel, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as small:
+        for name in sorted(rival.REAL):
+            path = f"{name.replace('.', '/')}.py"
+            small.writestr(path, wheel.read(path))
