@@ -15,11 +15,13 @@ import torch
 from . import cuda_host
 
 
-def _load_native() -> tuple[bool, str]:
+def _load_native(folder: Path = Path(__file__).parent) -> tuple[bool, str]:
     """Load the compiled library once; it registers its kernels with the dispatcher."""
-    found = sorted(Path(__file__).parent.glob("_C*.so"))
+    found = sorted(folder.glob("_C*.so"))
     if not found:
         return False, "the native library is not built (no compiler, or an error: `pip install -v` says which)"
+    if len(found) > 1:
+        return False, f"more than one native library, so one is stale: {', '.join(p.name for p in found)}; build again"
     try:
         torch.ops.load_library(str(found[0]))
     except OSError as error:
@@ -38,6 +40,7 @@ class Backend:
     device: str | None
     namespace: str
     available: Callable[[], tuple[bool, str]]
+    for_tests: bool = False  # runs a device's kernels on a CPU, slowly; never chosen unasked
 
 
 def has_triton() -> bool:
@@ -70,9 +73,9 @@ _BACKENDS = {
         Backend("triton", "cuda", "dspark_triton", _triton),
         Backend("cuda", "cuda", "dspark", _not_in_this_release),
         Backend("ascend", "npu", "dspark", _not_in_this_release),
-        Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret),
-        Backend("cuda_host", "cpu", cuda_host.NAMESPACE, cuda_host.available),
-        Backend("ascend_host", "cpu", "dspark_ascend_host", _not_in_this_release),
+        Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret, for_tests=True),
+        Backend("cuda_host", "cpu", cuda_host.NAMESPACE, cuda_host.available, for_tests=True),
+        Backend("ascend_host", "cpu", "dspark_ascend_host", _not_in_this_release, for_tests=True),
     )
 }
 
