@@ -15,9 +15,9 @@ import torch
 from . import cuda_host
 
 
-def _load_native(folder: Path = Path(__file__).parent) -> tuple[bool, str]:
-    """Load the compiled library once; it registers its kernels with the dispatcher."""
-    found = sorted(folder.glob("_C*.so"))
+def _load_native(folder: Path = Path(__file__).parent, name: str = "_C") -> tuple[bool, str]:
+    """Load a compiled library once; it registers its kernels with the dispatcher."""
+    found = sorted(folder.glob(f"{name}*.so"))
     if not found:
         return False, "the native library is not built (no compiler, or an error: `pip install -v` says which)"
     if len(found) > 1:
@@ -30,6 +30,7 @@ def _load_native(folder: Path = Path(__file__).parent) -> tuple[bool, str]:
 
 
 _native = _load_native()
+_native_cuda = _load_native(name="_cuda")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,17 @@ class Backend:
 def has_triton() -> bool:
     """Whether Triton is installed. It is not imported before it is used."""
     return importlib.util.find_spec("triton") is not None
+
+
+def serves_cuda() -> bool:
+    """Whether native code is registered for CUDA tensors, so that nothing else must be."""
+    return _native_cuda[0]
+
+
+def _cuda() -> tuple[bool, str]:
+    if not serves_cuda() or torch.cuda.is_available():
+        return _native_cuda
+    return False, f"{_native_cuda[1]}, but torch sees no GPU"
 
 
 def _triton() -> tuple[bool, str]:
@@ -71,7 +83,7 @@ _BACKENDS = {
         Backend("reference", None, "dspark_reference", lambda: (True, "plain torch, any device")),
         Backend("cpu", "cpu", "dspark", lambda: _native),
         Backend("triton", "cuda", "dspark_triton", _triton),
-        Backend("cuda", "cuda", "dspark", _not_in_this_release),
+        Backend("cuda", "cuda", "dspark", _cuda),
         Backend("ascend", "npu", "dspark", _not_in_this_release),
         Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret, for_tests=True),
         Backend("cuda_host", "cpu", cuda_host.NAMESPACE, cuda_host.available, for_tests=True),
