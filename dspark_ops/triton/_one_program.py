@@ -1,10 +1,12 @@
-"""A whole plan in one program and one launch, for batches whose padded B·γ is at most `MAX_KEYS`.
+"""A whole plan in one program and one launch, for batches whose padded B·γ is at most 4096, or 8192 if the budget is given.
 
 Everything stays in registers between the loads of the confidences and the stores of the results. A searched budget
 needs one bitonic sort of bare 28-bit keys. A budget that is known (given, or searched on the history) needs none of the
 current keys: `select_key` finds the cut by 14 reductions, whatever the size. So a plan on history sorts the history only,
 which also halves the registers against sorting both orderings side by side.
-A sort of 16384 keys spills; past `MAX_KEYS`, or for rows of more than `MAX_DRAFTS`, `_many_programs` takes over.
+Compiled for sm_90, a sort of 8192 keys spills, and so does a selection among 16384: past `MAX_SORTED` or `MAX_SELECTED`,
+or for rows of more than `MAX_DRAFTS`, `_many_programs` takes over. Four keys a thread is the fewest barriers (2048 keys:
+127 with 16 warps, 207 with 8, 309 with 4) short of a spill (32 warps); one warp needs none for 128 keys.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from ._plan import FIRST_DROP, Plan, rows
 from ._search import NEVER, chunk_best, chunk_stop, chunk_tau, settle, write_tier_base, write_tier_tau
 from ._survival import load_confidence, running, unit_interval
 
-MAX_KEYS = 4096
+MAX_SORTED, MAX_SELECTED = 4096, 8192  # B·γ as padded, for a searched and for a given budget
 MAX_DRAFTS = 32  # the columns of a row are walked one by one
 LEAST_REQUESTS, LEAST_DRAFTS = 16, 2  # fewer are padded: variants that are not worth their compilation
 
@@ -149,9 +151,9 @@ def shape(batch: int, gamma: int) -> tuple[int, int]:
     return padded(batch, LEAST_REQUESTS), padded(gamma, LEAST_DRAFTS)
 
 
-def fits(batch: int, gamma: int) -> bool:
-    b, k = shape(batch, gamma)
-    return k <= MAX_DRAFTS and b * k <= MAX_KEYS
+def fits(p: Plan) -> bool:
+    b, k = shape(p.batch, p.gamma)
+    return k <= MAX_DRAFTS and b * k <= (MAX_SELECTED if p.given else MAX_SORTED)
 
 
 def launch(p: Plan) -> None:
@@ -164,5 +166,5 @@ def launch(p: Plan) -> None:
         p.tiers, rows(p.tiers), p.fill_tier, p.batch, p.gamma,
         p.survival, p.calibrated, p.verify_lens, p.cu_seqlens, p.stats, p.tier_tau,
         IS_LOGITS=p.is_logits, FIRST_DROP=p.search == FIRST_DROP, GIVEN=p.given, B=b, K=k,
-        num_warps=4 if b * k <= 512 else 8 if b * k <= 2048 else 16, **EXACT,
+        num_warps=min(max(b * k // 128, 1), 16), **EXACT,
     )  # fmt: skip

@@ -87,7 +87,7 @@ def run(plan: Plan) -> None:
     """One launch if the batch fits one program, else several."""
     from . import _many_programs, _one_program
 
-    if _one_program.fits(plan.batch, plan.gamma):
+    if _one_program.fits(plan):
         _one_program.launch(plan)
     else:
         _many_programs.launch(plan)
