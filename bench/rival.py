@@ -102,6 +102,8 @@ def _cache_dir() -> Path:
 def _wheel() -> Path:
     given = os.environ.get("DSPARK_RIVAL_WHEEL")
     if given:
+        if not Path(given).is_file():
+            raise Unavailable(f"DSPARK_RIVAL_WHEEL={given} is not a file")
         return Path(given)
     found = sorted(_cache_dir().glob("*.whl"))
     if not found:

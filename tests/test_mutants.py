@@ -69,6 +69,10 @@ MUTANTS = {
         ORDER, "return limb[0][0] > limb[1][0];", "return limb[0][0] >= limb[1][0];",
         BUDGET + "test_min_gain_keeps_the_full_budget",
     ),
+    "calibration: the offset is scaled too": (
+        "csrc/cpu/prefix_survival.cpp", "return sigmoid(has_offset ? x + in.offset[slot] : x);", "return sigmoid(has_offset && in.scale ? x + in.scale[k] * in.offset[slot] : x);",
+        "tests/test_operators.py::test_equals_reference[cpu-prefix_survival]",
+    ),
     "survival: multiplied in double": (
         ORDER, "const float p = prefix * confidence;", "const float p = float(double(prefix) * confidence * (1 + 0x1p-23));",
         "tests/test_prefix_survival.py::test_golden",

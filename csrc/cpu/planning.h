@@ -13,7 +13,7 @@ namespace dspark::cpu {
 
 // Per-thread scratch, kept between calls.
 struct Scratch {
-  std::vector<uint32_t> keys, other;
+  std::vector<uint32_t> keys, other, third;
   std::vector<float> survival;
   std::vector<int64_t> ties;
 };

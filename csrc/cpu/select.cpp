@@ -11,7 +11,7 @@ constexpr int64_t kSmall = 40;    // up to here, comparing beats counting
 constexpr int64_t kLarge = 3000;  // from here on, a pass less is worth longer histograms
 
 constexpr int kCoarseShift = 18, kCoarse = 1 << (kKeyBits - kCoarseShift);  // buckets of the selection
-static_assert(kCoarse * sizeof(uint16_t) <= 2048, "the histogram stays in the L1 cache");
+static_assert(kCoarse * sizeof(uint32_t) <= 4096, "the histogram stays in the L1 cache");
 
 // Stable, descending, least significant digit first; returns the half that holds the result. A digit that all keys
 // share costs nothing.
@@ -38,6 +38,14 @@ uint32_t* radix_sort(uint32_t* keys, uint32_t* other, int64_t n) {
   return keys;
 }
 
+// Descending; returns the half that holds the result.
+uint32_t* sort_descending(uint32_t* keys, uint32_t* other, int64_t n) {
+  if (n >= kLarge) return radix_sort<10, 3>(keys, other, n);
+  if (n > kSmall) return radix_sort<7, 4>(keys, other, n);
+  std::sort(keys, keys + n, std::greater<uint32_t>());
+  return keys;
+}
+
 // The cut of `admitted` in keys that are sorted.
 Cut cut_in(const uint32_t* keys, int64_t count, int64_t admitted) {
   const uint32_t key = keys[admitted - 1];
@@ -55,12 +63,7 @@ Cut cut_at_end(const Candidates& c, int64_t admitted) {
 }  // namespace
 
 void sort_keys(Candidates& c) {
-  if (c.count <= kSmall) {
-    std::sort(c.keys, c.keys + c.count, std::greater<uint32_t>());
-    return;
-  }
-  uint32_t* other = at_least(scratch().other, c.count);
-  c.keys = c.count < kLarge ? radix_sort<7, 4>(c.keys, other, c.count) : radix_sort<10, 3>(c.keys, other, c.count);
+  c.keys = sort_descending(c.keys, at_least(scratch().other, c.count), c.count);
 }
 
 Cut cut_sorted(const Candidates& c, int64_t admitted) {
@@ -90,7 +93,7 @@ Cut cut_unsorted(const Candidates& c, int64_t admitted) {
     inside[n] = key;
     n += place == bucket;
   }
-  std::sort(inside, inside + n, std::greater<uint32_t>());
+  inside = sort_descending(inside, at_least(scratch().third, n), n);
   Cut cut = cut_in(inside, n, admitted - above);
   for (int64_t i = 0; i < admitted - above; ++i) tau += q43(key_survival(inside[i]));
   cut.above += above;

@@ -114,11 +114,35 @@ def _shape(rng: Random) -> tuple[int, int]:
     return batch, rng.choice([1, 2, 5, 7, 7, 15])
 
 
+def _inputs(rng: Random, rows: int, gamma: int, is_logits: bool) -> Tensor:
+    """Confidences or logits of any dtype."""
+    c = confidences(rng, rows, gamma)
+    values = (c.logit() * rng.choice([0.5, 1.0, 9.0])) if is_logits else c
+    return values.to(rng.choice(DTYPES))
+
+
+def _normal(rng: Random, size: int) -> Tensor:
+    return torch.randn(size, generator=torch.Generator().manual_seed(rng.getrandbits(60)))
+
+
+def _calibration(
+    rng: Random, gamma: int, offset_rows: int, is_logits: bool
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """scale, bias, offset; None unless there are logits to calibrate."""
+    sizes = (gamma, gamma, offset_rows)
+    scale, bias, offset = (_normal(rng, n) if is_logits and rng.random() < 0.6 else None for n in sizes)
+    return scale, bias, offset
+
+
 @generator
 def prefix_survival(rng: Random) -> tuple[Any, ...]:
     batch, gamma = _shape(rng)
-    slot_major = rng.random() < 0.5
+    slot_major, is_logits = rng.random() < 0.5, rng.random() < 0.4
     rows = rng.randint(1, 2 * batch + 3) if slot_major else batch
+    slots = ints(rng, batch, -2, rows + 1, index_dtype(rng)) if slot_major else None
+    offset_rows = rng.randint(1, batch + 3) if slot_major else batch
+    calibration = _calibration(rng, gamma, offset_rows, is_logits)
+    offset_slots = ints(rng, batch, -2, offset_rows + 1, index_dtype(rng)) if slot_major else None
     optimistic = rng.random() < 0.5
     fresh = generation = expected = None
     if optimistic and rng.random() < 0.7:
@@ -128,9 +152,8 @@ def prefix_survival(rng: Random) -> tuple[Any, ...]:
             generation = ints(rng, rows, 0, 2, torch.int64)
             expected = ints(rng, batch, 0, 2, torch.int64)
     return (
-        confidences(rng, rows, gamma).to(rng.choice(DTYPES)), False, None, None, None,
-        ints(rng, batch, -2, rows + 1, index_dtype(rng)) if slot_major else None, None,
-        optimistic, fresh, generation, expected,
+        _inputs(rng, rows, gamma, is_logits), is_logits, *calibration, slots,
+        offset_slots if calibration[2] is not None else None, optimistic, fresh, generation, expected,
         poison([batch, gamma], torch.float32), poison([batch, gamma], torch.float32) if rng.random() < 0.5 else None,
     )  # fmt: skip
 
@@ -173,7 +196,9 @@ def allocate_verify_lens(rng: Random) -> tuple[Any, ...]:
     if rng.random() < 0.5:
         value_rows = rng.randint(1, 2 * batch + 3)
         slots = ints(rng, batch, -2, value_rows + 1, index_dtype(rng))
-    values = confidences(rng, value_rows, gamma).to(rng.choice(DTYPES))
+    is_logits = rng.random() < 0.3
+    values = _inputs(rng, value_rows, gamma, is_logits)
+    calibration = _calibration(rng, gamma, batch if slots is None else rng.randint(1, batch + 3), is_logits)
     history = history_slots = fresh = generation = expected = None
     budget, budget_tensor = -1, None
     if rng.random() < 0.25:
@@ -183,7 +208,7 @@ def allocate_verify_lens(rng: Random) -> tuple[Any, ...]:
         if rng.random() < 0.5:
             history_rows = rng.randint(1, 2 * batch + 3)
             history_slots = ints(rng, batch, -2, history_rows + 1, index_dtype(rng))
-        history = confidences(rng, history_rows, gamma).to(rng.choice(DTYPES))
+        history = _inputs(rng, history_rows, gamma, is_logits)
         if rng.random() < 0.5:
             fresh = ints(rng, batch, 0, 1, torch.bool)
         else:
@@ -191,7 +216,7 @@ def allocate_verify_lens(rng: Random) -> tuple[Any, ...]:
     search, ppm = _search(rng)
     max_rows = _max_rows(rng, rows)
     return (
-        values, False, None, None, None, slots, history, history_slots, fresh, generation, expected, budget,
+        values, is_logits, *calibration, slots, history, history_slots, fresh, generation, expected, budget,
         budget_tensor, *_cost(rng, rows, max_rows), *_rules(rng, batch, gamma), search, max_rows, ppm,
         *_tiers(rng, rows), poison([batch], torch.int32), poison([batch + 1], torch.int32),
         poison([batch, gamma], torch.float32), poison([5], torch.int64),
