@@ -140,8 +140,8 @@ def _found(
             tl.load(chunk_tau_best + i, mask=i < chunks, other=0),
             tl.load(chunk_t_best + i, mask=i < chunks, other=1), b,
         )  # fmt: skip
-        t0 = step_time(step_ns, length, base, min_rows, True)
-        t_full = step_time(step_ns, length, base, min_rows + limit, True)
+        t0 = step_time(step_ns, length, base, min_rows)
+        t_full = step_time(step_ns, length, base, min_rows + limit)
         tau_full = tau0 + _sum(chunk_full, chunks)
         budget = settle(best_tau, best_t, best_b, tau0, t0, tau_full, t_full, limit, ppm)
     return budget

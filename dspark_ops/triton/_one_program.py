@@ -65,9 +65,9 @@ def _search(
         budget = tl.where(stop == NEVER, limit, stop - 1)
     else:
         best_tau, best_t, best_b = chunk_best(tau, b, min_rows, limit, step_ns, length, base)
-        t0 = step_time(step_ns, length, base, min_rows, True)
-        tau_full = tau0 + tl.sum(tl.where(b <= limit, q, 0), axis=0)
-        t_full = step_time(step_ns, length, base, min_rows + limit, True)
+        t0 = step_time(step_ns, length, base, min_rows)
+        tau_full = tl.max(tl.where(b <= limit, tau, tau0), axis=0)  # tau never falls; a sum of q would keep q alive
+        t_full = step_time(step_ns, length, base, min_rows + limit)
         budget = settle(best_tau, best_t, best_b, tau0, t0, tau_full, t_full, limit, ppm)
     if tier_tau is not None:
         write_tier_tau(tier_tau, tiers, tier_count, tau, b, min_rows, most, count)
@@ -94,18 +94,6 @@ def _kernel(
     cap, floor = bounds(caps, r, inside, min_verify_len, max_verify_len)
     base = load_base(base_ns, base_scalar)
 
-    if history is not None:
-        old = load_confidence(
-            history, history_slots, history_rows, scale, bias, offset, slots, offset_rows, fresh, generation, expected,
-            r2, inside2, k2, gamma, IS_LOGITS, OPTIMISTIC=True,
-        )  # fmt: skip
-        s, _ = running(old, k2, one, K, MINIMUM=False)
-        keys, tau0, min_rows, count = _ordered(s, k, cap, floor, least)
-        most = most_budget(min_rows, tl.sum(cap, axis=0), max_rows)
-        planned, _ = _search(
-            keys, tau0, min_rows, most, count, step_ns, length, base, max_rows, ppm, None, 0, None, FIRST_DROP
-        )
-
     if survival_in is not None:
         c = unit_interval(tl.load(survival_in + at, mask=written, other=0.0))
         s, _ = running(c, k2, one, K, MINIMUM=True)
@@ -123,7 +111,17 @@ def _kernel(
     most = most_budget(min_rows, tl.sum(cap, axis=0), max_rows)
     if GIVEN:
         planned = given_budget(budget, budget_scalar, most)
-    elif history is None:
+    elif history is not None:
+        old = load_confidence(
+            history, history_slots, history_rows, scale, bias, offset, slots, offset_rows, fresh, generation, expected,
+            r2, inside2, k2, gamma, IS_LOGITS, OPTIMISTIC=True,
+        )  # fmt: skip
+        old, _ = running(old, k2, one, K, MINIMUM=False)
+        old_keys, old_tau0, _, old_count = _ordered(old, k, cap, floor, least)
+        planned, _ = _search(
+            old_keys, old_tau0, min_rows, most, old_count, step_ns, length, base, max_rows, ppm, None, 0, None, FIRST_DROP
+        )
+    else:
         planned, ordered = _search(
             keys, tau0, min_rows, most, count, step_ns, length, base, max_rows, ppm, tiers, tier_count, tier_tau,
             FIRST_DROP,

@@ -70,11 +70,11 @@ def load_base(base_ns, base_scalar):
 
 
 @triton.jit
-def step_time(step_ns, length, base, rows, mask):
-    """T(rows) in ns, int64: index clamped into the row, time into [1, 2^31 - 1]."""
+def step_time(step_ns, length, base, rows):
+    """T(rows) in ns: index clamped into the row, time into [1, 2^31 - 1]."""
     at = tl.minimum(tl.maximum(rows, 0), length - 1)
-    t = base + tl.load(step_ns + at, mask=mask, other=0).to(tl.int64)
-    return tl.minimum(tl.maximum(t, 1), MAX_STEP_NS)
+    t = base + tl.load(step_ns + at).to(tl.int64)
+    return tl.minimum(tl.maximum(t, 1), MAX_STEP_NS).to(tl.int32)
 
 
 @triton.jit
@@ -150,7 +150,7 @@ def write_stats(stats, budget, rows, tier, tau, step_ns, length, base):
     tl.store(stats + 1, rows.to(tl.int64))
     tl.store(stats + 2, tier.to(tl.int64))
     tl.store(stats + 3, tau)
-    t = tl.full([], 0, tl.int64)
+    t = tl.full([], 0, tl.int32)
     if step_ns is not None:
-        t = step_time(step_ns, length, base, rows, True)
-    tl.store(stats + 4, t)
+        t = step_time(step_ns, length, base, rows)
+    tl.store(stats + 4, t.to(tl.int64))

@@ -73,16 +73,16 @@ def chunk_tau(keys, tau_before):
 def chunk_best(tau, b, min_rows, limit, step_ns, length, base):
     """(tau, T, b) of the best b of a chunk; a chunk past the limit has ratio 0."""
     allowed = b <= limit
-    t = tl.where(allowed, step_time(step_ns, length, base, min_rows + b, allowed), 1)
-    return best_ratio(tl.where(allowed, tau, 0), t.to(tl.int32), b)
+    t = tl.where(allowed, step_time(step_ns, length, base, min_rows + b), 1)
+    return best_ratio(tl.where(allowed, tau, 0), t, b)
 
 
 @triton.jit
 def chunk_stop(q, tau, b, min_rows, limit, step_ns, length, base):
     """The first b with q_b * T(b-1) <= tau(b-1) * (T(b) - T(b-1)), or NEVER."""
     allowed = b <= limit
-    before = step_time(step_ns, length, base, min_rows + b - 1, allowed)
-    rise = step_time(step_ns, length, base, min_rows + b, allowed) - before
+    before = step_time(step_ns, length, base, min_rows + b - 1)
+    rise = step_time(step_ns, length, base, min_rows + b) - before
     gain_hi, gain_lo = mul96(q, before)
     loss_hi, loss_lo = mul96(tau - q, tl.maximum(rise, 0))
     pays = (gain_hi > loss_hi) | ((gain_hi == loss_hi) & (gain_lo > loss_lo))

@@ -12,7 +12,7 @@ from torch import Tensor
 from ._launch import EXACT, cdiv, contiguous, jit, padded
 from ._survival import load_confidence, running
 
-ELEMENTS, MAX_COLUMNS = 1024, 32
+ELEMENTS, MAX_COLUMNS = 512, 8
 
 
 @jit
