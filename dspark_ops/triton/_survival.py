@@ -21,6 +21,16 @@ def unit_interval(x):
 
 
 @triton.jit
+def widen(x):
+    """Exactly. bfloat16 by its bits: a conversion is free to treat subnormals otherwise, and Triton's interpreter does."""
+    if x.dtype == tl.bfloat16:
+        x = (x.to(tl.uint16, bitcast=True).to(tl.uint32) << 16).to(tl.float32, bitcast=True)
+    else:
+        x = x.to(tl.float32)
+    return x
+
+
+@triton.jit
 def sigmoid(x):
     """In double, so that it is right to half a unit in the last place of float32; NaN stays NaN."""
     c = (1.0 / (1.0 + tl.exp(-x.to(tl.float64)))).to(tl.float32)
@@ -67,7 +77,7 @@ def load_confidence(
 ):  # fmt: skip
     """c in [0, 1]: 0 where there is no row; with OPTIMISTIC 1 where there is none or it is not fresh."""
     row, known = row_of(slots, r, inside, rows)
-    c = tl.load(values + row * gamma + k, mask=known & (k < gamma), other=0.0).to(tl.float32)
+    c = widen(tl.load(values + row * gamma + k, mask=known & (k < gamma), other=0.0))
     if IS_LOGITS:
         c = calibrate(c, k, gamma, r, inside, scale, bias, offset, offset_slots, offset_rows)
     c = tl.where(known, unit_interval(c), 0.0)
