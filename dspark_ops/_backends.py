@@ -13,11 +13,13 @@ from typing import Any
 import torch
 
 
-def _load_native() -> tuple[bool, str]:
+def _load_native(folder: Path = Path(__file__).parent) -> tuple[bool, str]:
     """Load the compiled library once; it registers its kernels with the dispatcher."""
-    found = sorted(Path(__file__).parent.glob("_C*.so"))
+    found = sorted(folder.glob("_C*.so"))
     if not found:
         return False, "the native library is not built (no compiler, or an error: `pip install -v` says which)"
+    if len(found) > 1:
+        return False, f"more than one native library, so one is stale: {', '.join(p.name for p in found)}; build again"
     try:
         torch.ops.load_library(str(found[0]))
     except OSError as error:

@@ -37,7 +37,8 @@ def _define(namespace: str, stem: str, kernel: Callable[..., None], key: str = "
     @functools.wraps(kernel)
     def checked(*args: Any) -> None:
         check(*args)
-        kernel(*args)
+        with torch.no_grad():  # a kernel in Python is made of differentiable operations; the operator is not one
+            kernel(*args)
 
     library.impl(stem, checked, key)
 
@@ -46,7 +47,10 @@ def _lazy(package: str, stem: str) -> Callable[..., None]:
     """`dspark_ops.<package>.<stem>.<stem>`, imported at the first call: a heavy import is for those who use it."""
 
     def kernel(*args: Any) -> None:
-        getattr(importlib.import_module(f"dspark_ops.{package}.{stem}"), stem)(*args)
+        launch = getattr(importlib.import_module(f"dspark_ops.{package}.{stem}"), stem)
+        first = next(a for a in args if isinstance(a, torch.Tensor))
+        with torch.cuda.device_of(first):  # nothing for a CPU tensor
+            launch(*args)
 
     return kernel
 

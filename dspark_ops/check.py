@@ -91,7 +91,7 @@ def check_file(path: Path, device: str = "cpu") -> Outcome:
         cases = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(cases, list) or not cases:
             raise ValueError("expected a list of cases, not empty")
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         outcome.failures.append(f"{path}: {error}")
         return outcome
     for i, one in enumerate(cases):

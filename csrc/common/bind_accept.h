@@ -10,7 +10,8 @@ inline LearningParams bind_learning(const OptTensor& confidence, const OptTensor
                                     double limit, const OptTensor& offset, int64_t batch, int64_t gamma) {
   STD_TORCH_CHECK(offset.has_value() == confidence.has_value() && (offset || !slots),
                   "confidence, slots: must be given with offset, and only then");
-  STD_TORCH_CHECK(decay >= 0 && decay <= 1 && eta >= 0 && eta <= kLargestRate && limit >= 0 && limit <= kLargestRate,
+  const auto rate = [](double x, double most) { return x >= 0 && x <= most; };
+  STD_TORCH_CHECK(!offset || (rate(decay, 1) && rate(eta, kLargestRate) && rate(limit, kLargestRate)),
                   "decay, eta, limit: out of range");
   const int64_t num_slots = offset && slots ? offset->numel() : batch;
   return {input<float>(confidence, "confidence", batch, gamma),

@@ -103,7 +103,7 @@ inline void require_rows(const Tensor& t, const char* name, const Tensor& like, 
 
 inline void check_width(int64_t batch, int64_t gamma) {
   STD_TORCH_CHECK(gamma >= 1, "gamma: expected at least one draft token per request");
-  STD_TORCH_CHECK(batch * (gamma + 1) <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");
+  STD_TORCH_CHECK(max64(batch, 1) * (gamma + 1) <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");
 }
 
 // Registers a kernel: the boxed call reads each argument by the type that Bind declares, so Bind must take an OptTensor

@@ -90,9 +90,8 @@ Execution execute(const Candidates& c, int64_t budget, int64_t max_rows, const T
 void assign_lengths(const float* survival, const Rules& rules, const Cut& cut, int32_t* lens) {
   const float at = key_survival(cut.key);
   const bool split = cut.ties < cut.equal;
-  int64_t* ties = at_least(scratch().ties, rules.gamma);
-  if (split)
-    for (int64_t k = 0; k < rules.gamma; ++k) ties[k] = 0;
+  std::vector<int64_t>& ties = scratch().ties;
+  if (split) ties.assign(rules.gamma, 0);
   for (int64_t r = 0; r < rules.batch; ++r) {
     const float* row = survival + r * rules.gamma;
     const int32_t cap = row_cap(rules.caps, r, rules.max_verify_len);

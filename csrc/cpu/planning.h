@@ -43,10 +43,10 @@ struct Execution {
   int64_t budget, admitted, tier;
 };
 
-// Where the order is cut: `above` keys are greater than `key`, and `ties` of its `equal` equals are admitted with them.
+// Where the order is cut: all keys greater than `key` are admitted, and `ties` of its `equal` equals; tau is their progress.
 struct Cut {
   uint32_t key;
-  int64_t above, ties, equal, tau;
+  int64_t ties, equal, tau;
 };
 
 // Copies a caller's survival as its running minimum in [0, 1], so that any input is a valid survival.

@@ -50,14 +50,13 @@ uint32_t* sort_descending(uint32_t* keys, uint32_t* other, int64_t n) {
 Cut cut_in(const uint32_t* keys, int64_t count, int64_t admitted) {
   const uint32_t key = keys[admitted - 1];
   const auto range = std::equal_range(keys, keys + count, key, std::greater<uint32_t>());
-  const int64_t above = range.first - keys;
-  return {key, above, admitted - above, range.second - range.first, 0};
+  return {key, admitted - (range.first - keys), range.second - range.first, 0};
 }
 
 // Nothing or everything is admitted: a cut that no candidate, or every candidate, passes.
 constexpr uint32_t kNone = (uint32_t(1) << kKeyBits) - 1;
 Cut cut_at_end(const Candidates& c, int64_t admitted) {
-  return {admitted > 0 ? c.least : kNone, admitted, 0, 0, c.tau0};
+  return {admitted > 0 ? c.least : kNone, 0, 0, c.tau0};
 }
 
 }  // namespace
@@ -96,7 +95,6 @@ Cut cut_unsorted(const Candidates& c, int64_t admitted) {
   inside = sort_descending(inside, at_least(scratch().third, n), n);
   Cut cut = cut_in(inside, n, admitted - above);
   for (int64_t i = 0; i < admitted - above; ++i) tau += q43(key_survival(inside[i]));
-  cut.above += above;
   cut.tau = tau;
   return cut;
 }

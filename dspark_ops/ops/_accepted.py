@@ -34,8 +34,14 @@ OUTPUTS = (
 )
 
 
-def allocate(draft_tokens: Tensor, prefix: Tensor | None) -> Accepted:
-    """Uninitialised outputs for these drafts; every element gets written."""
+def workspace(out: Accepted | None, draft_tokens: Tensor, prefix: Tensor | None) -> Accepted:
+    """`out`, or uninitialised outputs for these drafts; every element gets written."""
+    if out is not None:
+        _checks.result("out", out, Accepted)
+        return out
+    check_drafts(draft_tokens)
+    if prefix is not None:
+        _checks.rank("prefix", prefix, ["B"])
     batch, gamma = draft_tokens.shape
     device = draft_tokens.device
     return Accepted(

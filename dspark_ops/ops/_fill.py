@@ -43,6 +43,7 @@ def fill_bits(fill: Fill, dtype: torch.dtype) -> int:
     """The bytes of one element as a signed int; floats round to nearest, anything else must be exact."""
     if not isinstance(fill, bool | int | float | complex):
         raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
+    # Under torch.compile 0.0 and -0.0 are one constant: the first of them that is compiled holds for both.
     # torch.compile may trace a number as a symbol; as an element of a set it is a constant.
     return _constant_bits(next(iter({fill})), dtype)
 

@@ -48,14 +48,19 @@ def resolve_cost(
         # A power of two, so that a changing batch asks for few different rows.
         rows = min(1 << (batch * (values.shape[-1] + 1)).bit_length(), _checks.MAX_VERIFY_ROWS)
         return Cost(step_ns.row(rows, values.device, reqs), step_ns.base(reqs, context_tokens), None)
+    for name, given in (("num_reqs", num_reqs), ("context_tokens", context_tokens)):
+        if given is not None:
+            raise ValueError(f"{name}: only a StepCost asks for it")
     if isinstance(base_ns, Tensor):
         return Cost(step_ns, 0, base_ns)
+    if step_ns is None and base_ns != 0:
+        raise ValueError("base_ns: needs step_ns")
     return Cost(step_ns, base_ns, None)
 
 
 def resolve_search(search: str) -> int:
     """The operators' number of a search; ValueError for an unknown one."""
-    if search not in SEARCHES:
+    if not isinstance(search, str) or search not in SEARCHES:
         raise ValueError(f"search: expected 'global' or 'first_drop', got {search!r}")
     return SEARCHES[search]
 
@@ -69,7 +74,7 @@ def check_survival(survival: Tensor) -> tuple[int, int, torch.device]:
 
 
 def check_calibration(
-    is_logits: bool, gamma: int, rows: int, device: torch.device, scale: Tensor | None, bias: Tensor | None,
+    is_logits: bool, gamma: int, rows: int | None, device: torch.device, scale: Tensor | None, bias: Tensor | None,
     offset: Tensor | None,
 ) -> None:  # fmt: skip
     """scale, bias float32 [γ], offset float32 [rows], all only with logits."""
@@ -114,10 +119,9 @@ def check_cost(
     max_rows: int,
 ) -> None:  # fmt: skip
     """step_ns int32, long enough for every row count that can be searched; base an int or an int64 scalar."""
+    _checks.integer("base_ns", base_ns, -_checks.MAX_INT)
     if base_ns_tensor is not None:
         check_scalar("base_ns", base_ns_tensor, device)
-    else:
-        _checks.integer("base_ns", base_ns, -(1 << 62), 1 << 62)
     if step_ns is not None:
         _checks.tensor("step_ns", step_ns, torch.int32, ["M"], device)
         needed = batch * width if max_rows < 0 else min(batch * width, max_rows)
@@ -141,7 +145,7 @@ def check_tiers(device: torch.device, tiers: Tensor | None, fill_tier: bool) -> 
     _checks.tensor("tiers", tiers, torch.int32, ["P"], device)
     if tiers.shape[0] < 1:
         raise ValueError("tiers: expected at least one tier, got none")
-    if _checks.VALUE_CHECKS and bool((tiers.diff() <= 0).any()):
+    if _checks.values_known(tiers) and bool((tiers.diff() <= 0).any()):
         raise ValueError(f"tiers: expected strictly ascending values, got {tiers.tolist()}")
 
 
@@ -150,8 +154,9 @@ def check_stats(name: str, stats: Tensor, device: torch.device) -> None:
     _checks.output(name, stats, torch.int64, [STATS], device)
 
 
-def check_min_gain(search: int, min_gain_ppm: int) -> None:
-    """min_gain_ppm in [0, 10^6], and only with the global search."""
+def check_search(search: int, min_gain_ppm: int) -> None:
+    """search 0 or 1; min_gain_ppm in [0, 10^6], and only with the global search."""
+    _checks.integer("search", search, GLOBAL, FIRST_DROP)
     _checks.integer("min_gain_ppm", min_gain_ppm, 0, 1_000_000)
     if min_gain_ppm and search == FIRST_DROP:
         raise ValueError(
@@ -179,13 +184,14 @@ def resolve_rules(
     return caps, min_verify_len, sentinel("max_verify_len", max_verify_len, 1), survival_eps
 
 
-def resolve_input(confidence: Tensor | None, logits: Tensor | None) -> tuple[Tensor, bool]:
-    """The one of both that is given, [rows, γ], and whether it holds logits."""
+def resolve_input(confidence: Tensor | None, logits: Tensor | None, slots: Tensor | None) -> tuple[Tensor, bool]:
+    """The one of both that is given, [rows, γ], and whether it holds logits; the tensors that tell B and γ are such."""
     if (confidence is None) == (logits is None):
         raise ValueError("confidence: give exactly one of confidence and logits")
     is_logits = confidence is None
     values = logits if confidence is None else confidence
-    if not isinstance(values, Tensor):
-        name = "logits" if is_logits else "confidence"
-        raise TypeError(f"{name}: expected a torch.Tensor, got {type(values).__name__}")
+    assert values is not None
+    _checks.rank("logits" if is_logits else "confidence", values, ["rows", "γ"])
+    if slots is not None:
+        _checks.rank("slots", slots, ["B"])
     return values, is_logits

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .._registry import operator
 from ..reference.accept_greedy import accept_greedy as reference
-from ._accepted import OUTPUTS, Accepted, allocate, check_commit, check_drafts, check_target
+from ._accepted import OUTPUTS, Accepted, check_commit, check_drafts, check_target, workspace
 
 
 def _check(
@@ -83,9 +83,7 @@ def accept_greedy(
 
     Source: greedy verification of speculative decoding; the cut at l - 1 is DSpark's (DESIGN 3.9).
     """
-    if out is None:
-        check_drafts(draft_tokens)
-        out = allocate(draft_tokens, prefix)
+    out = workspace(out, draft_tokens, prefix)
     args = (draft_tokens, target_tokens, verify_lens, prefix, cu_seqlens)
     _op(*args, confidence, slots, decay, eta, limit, offset, *out)
     return out

@@ -35,20 +35,21 @@ def _check(
 ) -> None:  # fmt: skip
     _checks.tensor("logits" if is_logits else "confidence", values, _checks.FLOAT_DTYPES, ["rows", "γ"])
     (rows, gamma), device = values.shape, values.device
+    if slots is not None:
+        _checks.rank("slots", slots, ["B"])
     batch = rows if slots is None else slots.shape[0]
     _checks.verify_width(batch, gamma)
     _checks.optional("slots", slots, _checks.INDEX_DTYPES, [batch], device)
-    _planning.check_calibration(
-        is_logits, gamma, batch if offset is None or slots is None else offset.shape[0], device, scale, bias, offset
-    )
+    _planning.check_calibration(is_logits, gamma, batch if slots is None else None, device, scale, bias, offset)
     _check_history(batch, gamma, device, history, history_slots, fresh, generation, expected)
+    _checks.integer("budget", budget, -1)
     if budget_tensor is not None:
         _planning.check_scalar("budget", budget_tensor, device)
     elif budget < 0 and step_ns is None:
         raise ValueError("step_ns: needed to search a budget; leave it out only when budget is given")
     _planning.check_rules(batch, gamma, device, caps, min_verify_len, max_verify_len, survival_eps, max_rows)
     _planning.check_cost(batch, max_verify_len or gamma + 1, device, step_ns, base_ns, base_ns_tensor, max_rows)
-    _planning.check_min_gain(search, min_gain_ppm)
+    _planning.check_search(search, min_gain_ppm)
     _planning.check_tiers(device, tiers, fill_tier)
     _checks.output("out.verify_lens", verify_lens, torch.int32, [batch], device)
     _checks.output("out.cu_seqlens", cu_seqlens, torch.int32, [batch + 1], device)
@@ -145,11 +146,12 @@ def allocate_verify_lens(
     Raises:
         TypeError, ValueError: a wrong dtype, shape, device, range or combination, naming the argument.
 
+    Under torch.compile pass a cost's row and base, not the `StepCost`: it is asked on the host.
     On graph replay every tensor's values may change, `base_ns` and `budget` given as tensors included; ints, bools and
     strings are baked at capture. Nothing is copied to the host.
     Source: DSpark (arXiv 2607.05147).
     """
-    values, is_logits = _planning.resolve_input(confidence, logits)
+    values, is_logits = _planning.resolve_input(confidence, logits, slots)
     if budget is None:
         budget_int, budget_tensor = -1, None
         if search is None:
@@ -168,6 +170,8 @@ def allocate_verify_lens(
     )  # fmt: skip
     if out is None:
         out = _new_plan(values, slots, is_logits)
+    else:
+        _checks.result("out", out, Plan)
     _op(*args, *out)
     return out
 

@@ -196,6 +196,7 @@ def compressor_layout(
             _check_table(f"tables[{k}]", seqused.shape[0], seqused.device, *table[:3])
     if out is None:
         out = _allocate(seqused, rows, tables)
+    _checks.result("out", out, CompressorLayout)
     if len(out.entries) != len(tables):
         raise ValueError(f"out.entries: expected one per table ({len(tables)}), got {len(out.entries)}")
     for k, (table, entries) in enumerate(zip(tables, out.entries, strict=True)):

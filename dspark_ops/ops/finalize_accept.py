@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import _checks
 from .._registry import operator
 from ..reference.finalize_accept import finalize_accept as reference
-from ._accepted import OUTPUTS, Accepted, allocate, check_commit, check_drafts, check_target, got_text
+from ._accepted import OUTPUTS, Accepted, check_commit, check_drafts, check_target, got_text, workspace
 
 
 def _check(
@@ -75,9 +75,9 @@ def finalize_accept(
 ) -> Accepted:
     """Cut the accepted length of any acceptance rule at the verify length, and build what the step commits.
 
-    ``correct = min(raw, l - 1)``, ``trimmed = raw - correct`` (in the compact form too), ``commit_len = correct + 1``,
-    ``new_seq_len = prefix + commit_len``. A request with l = 0 commits nothing: all its outputs are 0 and
-    ``new_seq_len = prefix``.
+    ``correct = min(raw, l - 1)``, ``trimmed = raw - correct`` (0 in the compact form, whose rows past l - 1 were never
+    computed), ``commit_len = correct + 1``, ``new_seq_len = prefix + commit_len``. A request with l = 0 commits
+    nothing: all its outputs are 0 and ``new_seq_len = prefix``.
 
     Args:
         raw_correct_len: int32 [B], drafts the rule accepted; clamped to [0, γ].
@@ -103,9 +103,7 @@ def finalize_accept(
 
     Source: the cap on acceptance of DSpark's confidence-scheduled verification (DESIGN 3.9).
     """
-    if out is None:
-        check_drafts(draft_tokens)
-        out = allocate(draft_tokens, prefix)
+    out = workspace(out, draft_tokens, prefix)
     args = (raw_correct_len, draft_tokens, verify_lens, prefix, bonus, target_tokens, cu_seqlens)
     _op(*args, confidence, slots, decay, eta, limit, offset, *out)
     return out

@@ -59,6 +59,7 @@ def max_safe_verify_len(
 
     Source: the state rule of DeepSeek-V4's compressor in its explicit-row cache mode.
     """
+    _checks.rank("start_pos", start_pos, ["B"])
     if out is None:
         out = torch.empty_like(start_pos, dtype=torch.int32, memory_format=torch.contiguous_format)
     _op(start_pos, ratio, coff, 0 if ring is None else ring, max_verify_len, out)

@@ -76,6 +76,7 @@ def pad_to_bucket(
         padded = torch.empty(num_slots, dtype=torch.int32, device=verify_lens.device)
         out = PaddedLens(padded, torch.empty_like(padded))
     else:
+        _checks.result("out", out, PaddedLens)
         _checks.output("out.padded", out.padded, torch.int32, [num_slots], verify_lens.device)
     _op(verify_lens, rows, -1 if cap is None else cap, *out)
     return out

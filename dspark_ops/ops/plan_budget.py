@@ -19,8 +19,9 @@ def _check(
 ) -> None:  # fmt: skip
     batch, gamma, device = _planning.check_survival(survival)
     _planning.check_rules(batch, gamma, device, caps, min_verify_len, max_verify_len, survival_eps, max_rows)
+    _checks.rank("step_ns", step_ns, ["M"])
     _planning.check_cost(batch, max_verify_len or gamma + 1, device, step_ns, base_ns, base_ns_tensor, max_rows)
-    _planning.check_min_gain(search, min_gain_ppm)
+    _planning.check_search(search, min_gain_ppm)
     _planning.check_tiers(device, tiers, fill_tier)
     _planning.check_stats("out", stats, device)
     if tier_tau is not None:
@@ -90,8 +91,7 @@ def plan_budget(
     On graph replay the tensors may change; every int, bool and string is baked at capture.
     Source: DSpark (arXiv 2607.05147), equation for Θ and Algorithm 1.
     """
-    if not isinstance(survival, Tensor):
-        raise TypeError(f"survival: expected a torch.Tensor, got {type(survival).__name__}")
+    _checks.rank("survival", survival, ["B", "γ"])
     cost = _planning.resolve_cost(step_ns, base_ns, survival, None, num_reqs, context_tokens)
     if out is None:
         out = survival.new_empty(_planning.STATS, dtype=torch.int64)

@@ -18,11 +18,13 @@ def _check(
 ) -> None:  # fmt: skip
     _checks.tensor("logits" if is_logits else "confidence", values, _checks.FLOAT_DTYPES, ["rows", "γ"])
     (rows, gamma), device = values.shape, values.device
+    if slots is not None:
+        _checks.rank("slots", slots, ["B"])
     batch = rows if slots is None else slots.shape[0]
     _checks.verify_width(batch, gamma)
     _checks.optional("slots", slots, _checks.INDEX_DTYPES, [batch], device)
     _checks.optional("offset_slots", offset_slots, _checks.INDEX_DTYPES, [batch], device)
-    offset_rows = batch if offset is None or offset_slots is None else offset.shape[0]
+    offset_rows = batch if offset_slots is None else None
     _planning.check_calibration(is_logits, gamma, offset_rows, device, scale, bias, offset)
     _planning.check_freshness(batch, rows, device, fresh, generation, expected)
     _checks.output("out", survival, torch.float32, [batch, gamma], device)
@@ -82,7 +84,7 @@ def prefix_survival(
 
     Source: DSpark (arXiv 2607.05147), section on confidence-scheduled verification.
     """
-    values, is_logits = _planning.resolve_input(confidence, logits)
+    values, is_logits = _planning.resolve_input(confidence, logits, slots)
     optimistic = optimistic or fresh is not None or generation is not None
     if out is None:
         batch = (values if slots is None else slots).shape[0]

@@ -131,6 +131,7 @@ def ragged_layout(
     if out is None:
         out = _allocate(verify_lens, rows, prefix is not None, root_tokens is not None)
     else:
+        _checks.result("out", out, RaggedLayout)
         _checks.output("out.row_request", out.row_request, torch.int32, [rows], verify_lens.device)
     _op(verify_lens, prefix, root_tokens, draft_tokens, *out)
     return out

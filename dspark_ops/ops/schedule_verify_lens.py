@@ -27,10 +27,9 @@ def _check(
     survival_eps: float, max_rows: int, tiers: Tensor | None, fill_tier: bool, verify_lens: Tensor, stats: Tensor,
 ) -> None:  # fmt: skip
     batch, gamma, device = _planning.check_survival(survival)
+    _checks.integer("budget", budget, 0)
     if budget_tensor is not None:
         _planning.check_scalar("budget", budget_tensor, device)
-    else:
-        _checks.integer("budget", budget, 0)
     _planning.check_rules(batch, gamma, device, caps, min_verify_len, max_verify_len, survival_eps, max_rows)
     _planning.check_cost(batch, max_verify_len or gamma + 1, device, step_ns, base_ns, base_ns_tensor, max_rows)
     _planning.check_tiers(device, tiers, fill_tier)
@@ -87,14 +86,15 @@ def schedule_verify_lens(
     On graph replay the tensors may change; every int and bool is baked at capture.
     Source: DSpark (arXiv 2607.05147), Algorithm 1, admission order.
     """
-    if not isinstance(survival, Tensor):
-        raise TypeError(f"survival: expected a torch.Tensor, got {type(survival).__name__}")
+    _checks.rank("survival", survival, ["B", "γ"])
     cost = _planning.resolve_cost(step_ns, base_ns, survival, None, num_reqs, context_tokens)
     if out is None:
         out = Schedule(
             survival.new_empty(survival.shape[0], dtype=torch.int32),
             survival.new_empty(_planning.STATS, dtype=torch.int64),
         )
+    else:
+        _checks.result("out", out, Schedule)
     args = (
         survival, *_planning.resolve_budget(budget), *cost,
         *_planning.resolve_rules(caps, min_verify_len, max_verify_len, survival_eps),

@@ -30,6 +30,10 @@ def check_learning(
     _checks.number("eta", eta, 0.0, LARGEST)
     _checks.number("limit", limit, 0.0, LARGEST)
     _checks.output("offset", offset, torch.float32, [batch if slots is None else "slots"], device)
+    if slots is not None and _checks.values_known(slots):
+        inside = slots[(slots >= 0) & (slots < offset.shape[0])]
+        if inside.unique().numel() != inside.numel():
+            raise ValueError(f"slots: expected distinct slots, got {slots.tolist()}")
 
 
 def _check(

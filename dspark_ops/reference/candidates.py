@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .exact import MAX_STEP_NS, Q_ONE, q43
+from .exact import MAX_STEP_NS, Q_ONE, at, q43
 from .prefix_survival import unit_interval
 
 
@@ -46,7 +46,7 @@ def find_candidates(
     cap = torch.full((batch,), limit, device=s.device) if caps is None else caps.long().clamp(0, limit)
     floor = cap.clamp(max=max(min_verify_len, 1))
     is_candidate = (floor[:, None] <= k + 1) & (k + 1 < cap[:, None])
-    is_candidate = is_candidate & (s >= torch.tensor(survival_eps, dtype=torch.float32, device=s.device))
+    is_candidate = is_candidate & (s >= torch.full((), survival_eps, dtype=torch.float32, device=s.device))
 
     # k-major, so that a stable sort by survival alone leaves ties in (k, r) order; -1 puts the others last.
     key = torch.where(is_candidate, s, -1.0).T.reshape(-1)
@@ -93,7 +93,9 @@ def execute(c: Candidates, budget: Tensor, max_rows: int, tiers: Tensor | None, 
 
 def step_time(step_ns: Tensor, base_ns: int | Tensor, rows: Tensor) -> Tensor:
     """T(rows) in ns: index clamped into the row, time into [1, 2^31 - 1]."""
-    base = torch.as_tensor(base_ns, dtype=torch.int64, device=step_ns.device).reshape(()).clamp(-(1 << 33), 1 << 33)
+    if not isinstance(base_ns, Tensor):
+        base_ns = torch.full((), base_ns, dtype=torch.int64, device=step_ns.device)
+    base = base_ns.reshape(()).clamp(-(1 << 33), 1 << 33)
     return (base + step_ns[rows.clamp(0, step_ns.numel() - 1)].long()).clamp(1, MAX_STEP_NS)
 
 
@@ -101,4 +103,4 @@ def write_stats(stats: Tensor, c: Candidates, e: Execution, step_ns: Tensor | No
     """stats = bounded budget, M, tier, tau of the executed lengths (Q43), T(M) or 0 without a cost row."""
     rows = c.min_rows + e.admitted
     time = torch.zeros_like(rows) if step_ns is None else step_time(step_ns, base_ns, rows)
-    stats.copy_(torch.stack([e.budget, rows, e.tier, c.tau[e.admitted], time]))
+    stats.copy_(torch.stack([e.budget, rows, e.tier, at(c.tau, e.admitted), time]))

@@ -31,6 +31,11 @@ def ratio_greater(tau_a: Tensor, t_a: Tensor, tau_b: Tensor, t_b: Tensor) -> Ten
     return greater(multiply(tau_a, t_b), multiply(tau_b, t_a))
 
 
+def at(values: Tensor, index: Tensor) -> Tensor:
+    """values[index] for a scalar index tensor, without reading the index on the host."""
+    return values.index_select(0, index.reshape(1)).reshape(())
+
+
 def argmax_ratio(tau: Tensor, t: Tensor) -> Tensor:
     """Smallest index that maximises tau / t: a knock-out in which the right-hand one must be strictly better."""
     index = torch.arange(tau.numel(), device=tau.device)

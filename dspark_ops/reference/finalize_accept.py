@@ -62,7 +62,7 @@ def finalize_accept(
     tokens = tokens.scatter(1, correct[:, None], following[:, None])
 
     correct_len.copy_(correct)
-    trimmed.copy_(raw - correct)
+    trimmed.copy_(raw - correct if cu_seqlens is None else torch.zeros_like(raw))
     bonus.copy_(following)
     commit_len.copy_(commit)
     out_tokens.copy_(torch.where(active[:, None], tokens, 0))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .candidates import Candidates, execute, find_candidates, most_budget, step_time, write_stats
-from .exact import argmax_ratio, gain_exceeds, greater, multiply
+from .exact import argmax_ratio, at, gain_exceeds, greater, multiply
 
 GLOBAL, FIRST_DROP = 0, 1
 
@@ -41,7 +41,7 @@ def plan_budget(
         allowed = torch.where(budgets <= limit, c.tau, 0)
         budget = argmax_ratio(allowed, t)
         if min_gain_ppm > 0:
-            pays = gain_exceeds(c.tau[budget], t[budget], c.tau[limit], t[limit], min_gain_ppm)
+            pays = gain_exceeds(at(c.tau, budget), at(t, budget), at(c.tau, limit), at(t, limit), min_gain_ppm)
             budget = torch.where(pays, budget, limit)
 
     write_stats(stats, c, execute(c, budget, max_rows, tiers, fill_tier), step_ns, base)
