@@ -10,7 +10,7 @@ import numpy as np
 from triton.runtime import interpreter
 
 
-def _generic_reduce(self, input):  # noqa: A002  (the name that it replaces)
+def _generic_reduce(self, input):
     axis_given = self.axis
     tensors, axis = self.unravel(input, self.axis)
     dtypes = [t.dtype for t in tensors]

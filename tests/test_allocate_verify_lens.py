@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import dspark_ops
+from conftest import cases_for
 from dspark_ops.testing.planning import confidences, cost_row
 from oracle import Oracle, Rules, survival
 
@@ -23,7 +24,7 @@ def staircase(rows: int) -> torch.Tensor:
 def test_is_the_composition_of_the_operators(backend: str) -> None:
     rng = Random(0)
     with dspark_ops.use_backend(backend):
-        for _ in range(60):
+        for _ in range(cases_for(backend, 60)):
             batch, gamma = rng.randint(1, 40), rng.choice([1, 5, 7])
             c, old = confidences(rng, batch, gamma), confidences(rng, batch, gamma)
             fresh = torch.rand(batch, generator=torch.Generator().manual_seed(rng.getrandbits(32))) < 0.7
@@ -104,7 +105,7 @@ def test_logits_history_and_offsets_equal_their_confidences(backend: str) -> Non
 
 def test_equals_definition_with_first_drop(backend: str) -> None:
     rng = Random(9)
-    for _ in range(40):
+    for _ in range(cases_for(backend, 40)):
         c, step_ns = confidences(rng, rng.randint(1, 8), 4), cost_row(rng, 40)
         with dspark_ops.use_backend(backend):
             plan = dspark_ops.allocate_verify_lens(c, step_ns, search="first_drop")

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from ._launch import EXACT, jit, padded
+from ._plan import FIRST_DROP, Plan, rows
 from ._planning import (
     Q_ONE,
     TOP_KEY,
@@ -31,7 +32,6 @@ from ._planning import (
     step_time,
     write_stats,
 )
-from ._plan import FIRST_DROP, Plan, rows
 from ._search import NEVER, chunk_best, chunk_stop, chunk_tau, settle, write_tier_base, write_tier_tau
 from ._survival import load_confidence, running, unit_interval
 
@@ -119,7 +119,20 @@ def _kernel(
         old, _ = running(old, k2, one, K, MINIMUM=False)
         old_keys, old_tau0, _, old_count = _ordered(old, k, cap, floor, least)
         planned, _ = _search(
-            old_keys, old_tau0, min_rows, most, old_count, step_ns, length, base, max_rows, ppm, None, 0, None, FIRST_DROP
+            old_keys,
+            old_tau0,
+            min_rows,
+            most,
+            old_count,
+            step_ns,
+            length,
+            base,
+            max_rows,
+            ppm,
+            None,
+            0,
+            None,
+            FIRST_DROP,
         )
     else:
         planned, ordered = _search(

@@ -1,7 +1,7 @@
 """Device code: candidates, their keys, the cut, the lengths, the stats (csrc/common/order.h has the same arithmetic).
 
-Keys alone are ordered, without an index: bits of the survival less those of 2^-20, 28 bits, 0 for no candidate. A cut is
-a key and the number of its ties that are admitted. Counts fit int32 (B·N <= 2^18); only Q43 sums are int64.
+Keys alone are ordered, without an index: bits of the survival less those of 2^-20, 28 bits, 0 for no candidate. A cut
+is a key and the number of its ties that are admitted. Counts fit int32 (B·N <= 2^18); only Q43 sums are int64.
 """
 
 from __future__ import annotations
@@ -20,14 +20,21 @@ TIERS = tl.constexpr(128)  # tiers looked at together
 
 
 @triton.jit
-def q43(s):
-    return (s * 8796093022208.0).to(tl.int64)
+def q43(bits):
+    """floor(s * 2^43) from the bits of s in [0, 1]: shifts, since some GPUs convert to int64 by multiply-adds."""
+    shift = (bits >> 23) - 107
+    significand = ((bits & 0x7FFFFF) | 0x800000).to(tl.int64)
+    return tl.where(
+        shift >= 0, significand << tl.maximum(shift, 0), significand >> tl.minimum(tl.maximum(-shift, 0), 63)
+    )
 
 
 @triton.jit
 def key_q43(key):
-    """Q43 of a key; 0 for no candidate."""
-    return tl.where(key > 0, q43((key + KEY_BASE).to(tl.float32, bitcast=True)), 0)
+    """Q43 of a key, which stands for at least 2^-20; 0 for no candidate."""
+    bits = key + KEY_BASE
+    shift = tl.minimum(tl.maximum((bits >> 23) - 107, 0), 20)  # out of range only for what is not used
+    return tl.where(key > 0, ((bits & 0x7FFFFF) | 0x800000).to(tl.int64) << shift, 0)
 
 
 @triton.jit
@@ -50,7 +57,7 @@ def candidate_keys(s, k, cap, floor, least):
 @triton.jit
 def mandatory_tau(s, k, floor):
     """Q43 of the drafts that are always verified."""
-    return tl.where(k < floor - 1, q43(s), 0)
+    return tl.where(k < floor - 1, q43(s.to(tl.int32, bitcast=True)), 0)
 
 
 @triton.jit
