@@ -1,7 +1,7 @@
-"""Compiles the Triton kernels for GPUs that need not be here, and refuses spills, local memory and contracted products.
+"""Compiles the Triton kernels for GPUs that need not be here; refuses spills, local memory and contracted products.
 
-The real launchers run, on CPU tensors, with a driver that compiles where it would launch: so the variants are those that
-a deployment would meet, nothing lists them a second time, and the launches of a call are counted on the way.
+The real launchers run, on CPU tensors, with a driver that compiles where it would launch: so the variants are those
+that a deployment would meet, nothing lists them a second time, and the launches of a call are counted on the way.
 
     python bench/aot.py                      all operators, all targets; writes results/triton_aot.json
     python bench/aot.py --stem plan_budget --target sm_90
@@ -37,6 +37,8 @@ TARGETS = {
     "sm_120": GPUTarget("cuda", 120, 32), "gfx942": GPUTarget("hip", "gfx942", 64),
 }  # fmt: skip
 SHARED_LIMIT = 99 * 1024  # of one block on sm_120, the least of these targets but gfx942 (64 KiB)
+# Multiply-adds count only where the source has float32 products and sums: integer division is made of them on AMD GPUs.
+PRODUCTS_AND_SUMS = (re.compile(r"\bfmul\b[a-z ]* float\b"), re.compile(r"\bf(?:add|sub)\b[a-z ]* float\b"))
 CONTRACTED = {"ptx": r"\b(?:fma|mad)\.\w*\.?f32", "amdgcn": r"\bv_(?:pk_)?(?:fma|fmac|mad|mac)\w*_f32"}
 
 
@@ -134,9 +136,10 @@ def measure(kernel: Any, target: str) -> Variant:
     assembly = "amdgcn" if target.startswith("gfx") else "ptx"
     text = kernel.asm[assembly]
     registers, spills = amd_usage(text) if assembly == "amdgcn" else nvidia_usage(kernel.asm["cubin"])
+    tempting = all(operation.search(kernel.asm["llir"]) for operation in PRODUCTS_AND_SUMS)
     return Variant(
         name, constants(kernel), target, kernel.metadata.num_warps, registers, spills, kernel.metadata.shared,
-        len(re.findall(CONTRACTED[assembly], text)),
+        len(re.findall(CONTRACTED[assembly], text)) if tempting else 0,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ if os.environ.get("TRITON_INTERPRET") == "1":
 
 
 def cases_for(backend: str, cases: int) -> int:
-    """How many of so many random cases a back end is given: an interpreter takes milliseconds for what takes others µs."""
+    """How many of so many random cases a back end is given: an interpreter takes a thousand times as long."""
     return max(1, cases // 5) if backend == "triton_interpret" else cases
 
 

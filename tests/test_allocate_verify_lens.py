@@ -136,7 +136,8 @@ def test_workspace_is_reused_and_strided_inputs_are_read(backend: str) -> None:
 
 @pytest.mark.parametrize("kind", ["uniform", "near", "ties"])
 def test_past_1024_requests_and_up_to_the_limit(kind: str, backend: str) -> None:
-    c = confidences(Random(4), 32768, 7, kind)
+    batch = 32768 if kind == "ties" or cases_for(backend, 5) > 1 else 2048
+    c = confidences(Random(4), batch, 7, kind)
     with dspark_ops.use_backend(backend):
         plan = dspark_ops.allocate_verify_lens(c, staircase(1 << 18), search="global")
         assert int(plan.cu_seqlens[-1]) == int(plan.stats[1]) == int(plan.verify_lens.sum())

@@ -1,11 +1,11 @@
 """A plan of any size in several launches: keys, sort, sums, search, decide, ties, lengths, offsets.
 
-It exists so that there is no silent limit: it serves what `_one_program` does not, up to B·N = 2^18. The order comes from
-`torch.sort` on the device (a radix sort there; static shapes, no synchronisation, fit for graph capture) of bare keys,
-its indices unused: a radix sort in Triton would need a scan over all programs per digit, several launches each, to win
-little where a step takes tens of milliseconds. For the same reason both orders are sorted here, in one call, where the
-small path selects: a selection over many programs is a launch per round. Sums, search, ties and lengths are chunks that
-leave partial results (at most 128 of them) for the next kernel to add up, so none of them loops over the whole.
+It exists so that there is no silent limit: it serves what `_one_program` does not, up to B·N = 2^18. The order comes
+from `torch.sort` on the device (a radix sort there; static shapes, no synchronisation, fit for graph capture) of bare
+keys, its indices unused: a radix sort in Triton would need a scan over all programs per digit, several launches each,
+to win little where a step takes tens of milliseconds. For the same reason both orders are sorted here, in one call,
+where the small path selects: a selection over many programs is a launch per round. Sums, search, ties and lengths are
+chunks that leave partial results (at most 128 of them) for the next kernel to add up: none loops over the whole.
 Launches besides the sort: 5 for `plan_budget`, 5 for `schedule_verify_lens`, 7 to 10 for `allocate_verify_lens`.
 """
 

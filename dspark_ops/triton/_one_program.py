@@ -1,12 +1,13 @@
-"""A whole plan in one program and one launch, for batches whose padded B·γ is at most 4096, or 8192 if the budget is given.
+"""A whole plan in one program and one launch, while the padded B·γ is at most 4096, or 8192 if the budget is given.
 
 Everything stays in registers between the loads of the confidences and the stores of the results. A searched budget
-needs one bitonic sort of bare 28-bit keys. A budget that is known (given, or searched on the history) needs none of the
-current keys: `select_key` finds the cut by 14 reductions, whatever the size. So a plan on history sorts the history only,
-which also halves the registers against sorting both orderings side by side.
-Compiled for sm_90, a sort of 8192 keys spills, and so does a selection among 16384: past `MAX_SORTED` or `MAX_SELECTED`,
-or for rows of more than `MAX_DRAFTS`, `_many_programs` takes over. Four keys a thread is the fewest barriers (2048 keys:
-127 with 16 warps, 207 with 8, 309 with 4) short of a spill (32 warps); one warp needs none for 128 keys.
+needs one bitonic sort of bare 28-bit keys. A budget that is known (given, or searched on the history) needs none of
+the current keys: `select_key` finds the cut by 14 reductions, whatever the size. So a plan on history sorts the history
+only, which also halves the registers against sorting both orderings side by side.
+Compiled for sm_90, a sort of 8192 keys spills, and so does a selection among 16384: past `MAX_SORTED` or
+`MAX_SELECTED`, or for rows of more than `MAX_DRAFTS`, `_many_programs` takes over. Four keys a thread is the fewest
+barriers (2048 keys: 127 with 16 warps, 207 with 8, 309 with 4) short of a spill (32 warps); one warp needs almost none.
+The order inside is for the registers too: both calibrations come before the sort, or their constants outlive it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _ordered(s, k, cap, floor, least):
 
 @triton.jit
 def _search(
-    keys, tau0, min_rows, most, count, step_ns, length, base, max_rows, ppm, tiers, tier_count, tier_tau,
+    keys, tau0, min_rows, most, count, step_ns, length, base, ppm, tiers, tier_count, tier_tau,
     FIRST_DROP: tl.constexpr,
 ):  # fmt: skip
     """The budget, and the sorted keys."""
@@ -136,7 +137,7 @@ def _kernel(
         )
     else:
         planned, ordered = _search(
-            keys, tau0, min_rows, most, count, step_ns, length, base, max_rows, ppm, tiers, tier_count, tier_tau,
+            keys, tau0, min_rows, most, count, step_ns, length, base, ppm, tiers, tier_count, tier_tau,
             FIRST_DROP,
         )  # fmt: skip
 

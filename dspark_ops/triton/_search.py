@@ -2,8 +2,8 @@
 
 A chunk of the sorted keys gives tau(b) by a scan and T(b) by a load. A global search is an exact reduction of
 (tau, T, b) by ratio, then by the smaller b: a total order, so any tree of comparisons finds the same one. A first drop
-needs no running maximum: it is the smallest b at which a local rule holds. A first pass in doubles is not worth it here:
-the exact comparison is four multiplications, and there are a few per thread.
+needs no running maximum: it is the smallest b at which a local rule holds. A first pass in doubles is not worth it
+here: the exact comparison is four multiplications, and there are a few per thread.
 """
 
 from __future__ import annotations

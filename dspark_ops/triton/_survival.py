@@ -22,7 +22,7 @@ def unit_interval(x):
 
 @triton.jit
 def widen(x):
-    """Exactly. bfloat16 by its bits: a conversion is free to treat subnormals otherwise, and Triton's interpreter does."""
+    """Exactly. bfloat16 by its bits: Triton's interpreter converts its subnormals to something else."""
     if x.dtype == tl.bfloat16:
         x = (x.to(tl.uint16, bitcast=True).to(tl.uint32) << 16).to(tl.float32, bitcast=True)
     else:

@@ -1,7 +1,7 @@
 """`prefix_survival` in Triton: a block of requests per program, one launch; bound by its launch.
 
-A row longer than a block's columns is walked block by block, its product carried along, so that γ has no limit and is no
-constant of the compilation.
+A row longer than a block's columns is walked block by block, its product carried along, so that γ has no limit and is
+no constant of the compilation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`schedule_verify_lens` in Triton: the lengths of a budget in one launch, by selection, unsorted (see `_one_program`)."""
+"""`schedule_verify_lens` in Triton: the lengths of a budget by selection, in one launch (see `_one_program`)."""
 
 from __future__ import annotations
 
