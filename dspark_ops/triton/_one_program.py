@@ -120,21 +120,8 @@ def _kernel(
         old, _ = running(old, k2, one, K, MINIMUM=False)
         old_keys, old_tau0, _, old_count = _ordered(old, k, cap, floor, least)
         planned, _ = _search(
-            old_keys,
-            old_tau0,
-            min_rows,
-            most,
-            old_count,
-            step_ns,
-            length,
-            base,
-            max_rows,
-            ppm,
-            None,
-            0,
-            None,
-            FIRST_DROP,
-        )
+            old_keys, old_tau0, min_rows, most, old_count, step_ns, length, base, ppm, None, 0, None, FIRST_DROP,
+        )  # fmt: skip
     else:
         planned, ordered = _search(
             keys, tau0, min_rows, most, count, step_ns, length, base, ppm, tiers, tier_count, tier_tau,

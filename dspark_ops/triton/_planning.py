@@ -24,9 +24,8 @@ def q43(bits):
     """floor(s * 2^43) from the bits of s in [0, 1]: shifts, since some GPUs convert to int64 by multiply-adds."""
     shift = (bits >> 23) - 107
     significand = ((bits & 0x7FFFFF) | 0x800000).to(tl.int64)
-    return tl.where(
-        shift >= 0, significand << tl.maximum(shift, 0), significand >> tl.minimum(tl.maximum(-shift, 0), 63)
-    )
+    left, right = tl.maximum(shift, 0), tl.minimum(tl.maximum(-shift, 0), 63)
+    return (significand << left) >> right
 
 
 @triton.jit
