@@ -168,6 +168,15 @@ def table(variants: list[Variant]) -> str:
     return "\n".join([head, *lines])
 
 
+def verdict(variants: list[Variant]) -> int:
+    """Names what is wrong; the exit status."""
+    faulty = [v for v in variants if v.faults]
+    for v in faulty:
+        print(f"FAULT {v.kernel} {v.target} {v.constants}: {', '.join(v.faults)}")
+    print(f"{len(variants)} variants, {len(faulty)} with faults")
+    return 1 if faulty else 0
+
+
 def report(results: dict[str, Any]) -> None:
     path = HERE / "results" / "triton_aot.json"
     path.parent.mkdir(exist_ok=True)
@@ -196,13 +205,9 @@ def main(argv: list[str] | None = None) -> int:
     print(table(variants))
     for stem, counts in launches.items():
         print(f"{stem}: " + "; ".join(f"{label}: {n} launches" for label, n in counts.items()))
-    faulty = [v for v in variants if v.faults]
-    for v in faulty:
-        print(f"FAULT {v.kernel} {v.target} {v.constants}: {', '.join(v.faults)}")
     if not (options.stem or options.target):
         report({"launches": launches, "variants": [asdict(v) for v in variants]})
-    print(f"{len(variants)} variants, {len(faulty)} with faults")
-    return 1 if faulty else 0
+    return verdict(variants)
 
 
 if __name__ == "__main__":

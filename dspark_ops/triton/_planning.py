@@ -126,9 +126,9 @@ def select_key(key, admitted):
         two = (key >= v + (2 << shift)).to(tl.int64)
         three = (key >= v + (3 << shift)).to(tl.int64)
         sums = tl.sum(tl.ravel(one + (two << FIELD) + (three << 2 * FIELD)), axis=0)
-        reached = (((sums & FIELD_MASK) >= admitted).to(tl.int32) + (((sums >> FIELD) & FIELD_MASK) >= admitted).to(
-            tl.int32
-        ) + ((sums >> 2 * FIELD) >= admitted).to(tl.int32))  # fmt: skip
+        first, second, third = sums & FIELD_MASK, (sums >> FIELD) & FIELD_MASK, sums >> 2 * FIELD
+        reached = (first >= admitted).to(tl.int32) + (second >= admitted).to(tl.int32)
+        reached += (third >= admitted).to(tl.int32)
         v += reached << shift
     return v
 

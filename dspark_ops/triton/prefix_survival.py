@@ -46,10 +46,9 @@ def prefix_survival(
     batch, gamma = survival.shape
     columns = min(padded(gamma, 2), MAX_COLUMNS)
     requests = ELEMENTS // columns
-    inputs = map(contiguous, (values, slots, scale, bias, offset, offset_slots, fresh, generation, expected))
-    values, slots, scale, bias, offset, offset_slots, fresh, generation, expected = inputs
     _kernel[(cdiv(batch, requests),)](
-        values, slots, values.shape[0], scale, bias, offset, offset_slots, 0 if offset is None else offset.shape[0],
-        fresh, generation, expected, batch, gamma, survival, calibrated,
+        contiguous(values), contiguous(slots), values.shape[0], contiguous(scale), contiguous(bias),
+        contiguous(offset), contiguous(offset_slots), 0 if offset is None else offset.shape[0],
+        contiguous(fresh), contiguous(generation), contiguous(expected), batch, gamma, survival, calibrated,
         IS_LOGITS=is_logits, OPTIMISTIC=optimistic, B=requests, K=columns, num_warps=4, **EXACT,
     )  # fmt: skip
