@@ -87,9 +87,7 @@ def test_fake_cuda_tensors_have_shapes_and_compile() -> None:
     def step(confidence: torch.Tensor, step_ns: torch.Tensor) -> tuple[torch.Tensor, ...]:
         plan = dspark_ops.allocate_verify_lens(confidence, step_ns, history=confidence)
         survival = dspark_ops.prefix_survival(confidence)
-        budget = dspark_ops.plan_budget(survival, step_ns, search="global").narrow(
-            0, 0, 1
-        )  # [0] would ask for a real device
+        budget = dspark_ops.plan_budget(survival, step_ns, search="global").narrow(0, 0, 1)
         return *plan[:4], survival, *dspark_ops.schedule_verify_lens(survival, budget)
 
     graphs: list[torch.fx.GraphModule] = []

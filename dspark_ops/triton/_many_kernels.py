@@ -180,9 +180,10 @@ def decide_kernel(
     tl.store(cut + 1, admitted - _above(ordered, n, v, PROBES))
 
     last = admitted // CHUNK  # every chunk before it is admitted as a whole
-    i = last * CHUNK + tl.arange(0, CHUNK)
-    q = key_q43(tl.load(ordered + i, mask=(i < n) & (i < admitted), other=0))
-    tau = tau0 + _sum(chunk_q, last) + tl.sum(q, axis=0)
+    tau = tau0 + _sum(chunk_q, last)
+    for start in range(last * CHUNK, admitted, PROBES):
+        i = start + tl.arange(0, PROBES)
+        tau += tl.sum(key_q43(tl.load(ordered + i, mask=i < admitted, other=0)), axis=0)
     write_stats(stats, planned, min_rows + admitted, tier, tau, step_ns, length, base)
 
 

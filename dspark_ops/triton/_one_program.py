@@ -155,6 +155,12 @@ def fits(p: Plan) -> bool:
     return k <= MAX_DRAFTS and b * k <= (MAX_SELECTED if p.given else MAX_SORTED)
 
 
+def _warps(keys: int, k: int, given: bool) -> int:
+    """From compiled code, as said above: a sort wants few keys a thread; a selection and long rows want registers."""
+    most = 8 if given or k > 16 else 16
+    return min(max(keys // (256 if given else 128), 1), most)
+
+
 def launch(p: Plan) -> None:
     b, k = shape(p.batch, p.gamma)
     _kernel[(1,)](
@@ -165,5 +171,5 @@ def launch(p: Plan) -> None:
         p.tiers, rows(p.tiers), p.fill_tier, p.batch, p.gamma,
         p.survival, p.calibrated, p.verify_lens, p.cu_seqlens, p.stats, p.tier_tau,
         IS_LOGITS=p.is_logits, FIRST_DROP=p.search == FIRST_DROP, GIVEN=p.given, B=b, K=k,
-        num_warps=min(max(b * k // 128, 1), 16), **EXACT,
+        num_warps=_warps(b * k, k, p.given), **EXACT,
     )  # fmt: skip
