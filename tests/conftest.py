@@ -19,6 +19,14 @@ def cases_for(backend: str, cases: int) -> int:
     return max(1, cases // 5) if backend == "triton_interpret" else cases
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `full` take minutes together; the ordinary run has a small part of each such lane."""
+    if os.environ.get("DSPARK_FULL") != "1":
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(pytest.mark.skip(reason="part of the full lanes: make test-full"))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         metafunc.parametrize("backend", dspark_ops.available_backends("cpu"))
@@ -30,5 +38,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         ok, reason = backend.available()
         if not ok:
             terminalreporter.line(f"back end {backend.name}: {reason}")
+    skipped: dict[tuple[str, str], int] = {}
     for report in terminalreporter.stats.get("skipped", []):
-        terminalreporter.line(f"{report.nodeid}: {report.longrepr[-1] if report.longrepr else 'skipped'}")
+        reason = report.longrepr[-1] if report.longrepr else "skipped"
+        key = (report.nodeid.partition("[")[0], reason.removeprefix("Skipped: "))
+        skipped[key] = skipped.get(key, 0) + 1
+    for (test, reason), count in skipped.items():
+        terminalreporter.line(f"{test} ({count}): {reason}")
