@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from . import cuda_host
+
 
 def _load_native() -> tuple[bool, str]:
     """Load the compiled library once; it registers its kernels with the dispatcher."""
@@ -69,7 +71,7 @@ _BACKENDS = {
         Backend("cuda", "cuda", "dspark", _not_in_this_release),
         Backend("ascend", "npu", "dspark", _not_in_this_release),
         Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret),
-        Backend("cuda_host", "cpu", "dspark_cuda_host", _not_in_this_release),
+        Backend("cuda_host", "cpu", cuda_host.NAMESPACE, cuda_host.available),
         Backend("ascend_host", "cpu", "dspark_ascend_host", _not_in_this_release),
     )
 }

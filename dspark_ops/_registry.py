@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from . import _backends, _checks
+from . import _backends, _checks, cuda_host
 
 Check = Callable[..., None]
 _libraries: dict[str, torch.library.Library] = {}
@@ -91,6 +91,7 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
     if _backends.has_triton():
         _define("dspark_triton", stem, _lazy("triton", stem))
         _define("dspark", stem, _lazy("triton", stem), key="CUDA")
+    _define(cuda_host.NAMESPACE, stem, cuda_host.kernel(stem))
     return Operator(stem, check)
 
 

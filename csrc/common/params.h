@@ -21,8 +21,8 @@ struct Index {
 struct IndexOutput {
   void* data;
   bool is_int64;
-  explicit operator bool() const { return data != nullptr; }
-  void set(int64_t i, int64_t value) const {
+  DSPARK_FN explicit operator bool() const { return data != nullptr; }
+  DSPARK_FN void set(int64_t i, int64_t value) const {
     if (is_int64) static_cast<int64_t*>(data)[i] = value;
     else static_cast<int32_t*>(data)[i] = int32_t(value);
   }
