@@ -1,4 +1,4 @@
-"""The CUDA sources on a CPU: builds them on csrc/emulation with g++ at the first call, into a user cache, and loads them.
+"""The CUDA sources on a CPU: builds them on csrc/emulation with g++ at the first call, into a user cache.
 
 A test tool, not a back end for users: it runs the kernels of csrc/cuda one thread at a time. The library registers its
 operators in `torch.ops.dspark_cuda_host` through the same bindings as on a device, so no layout is written down twice.
@@ -23,8 +23,9 @@ import torch
 
 NAMESPACE = "dspark_cuda_host"
 COMPILER = "g++"
+SUFFIXES = (".h", ".cuh", ".cu", ".cpp")
 
-# What a build checks beyond the values: nothing, races and unwritten shared memory, or addresses and undefined behaviour.
+# What a build checks beyond values: nothing; races and unwritten shared memory; addresses and undefined behaviour.
 CHECKS = {
     "": [],
     "races": ["-fsanitize=thread"],
@@ -83,8 +84,8 @@ def schedule(seed: int | None = None, poison: int = 0xA5, shared_limit: int = 99
 def compile_command(check: str = "") -> list[str]:
     """The compiler and the flags that every unit shares."""
     root = sources()
-    flags = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"]
-    flags += ["-Wno-unknown-pragmas", "-Wno-unused-parameter"]
+    flags = ["-std=c++17", "-O1" if check else "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off"]
+    flags += ["-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Wno-unused-parameter"]
     if check == "address":
         flags += CHECKS[check]
     return [COMPILER, *flags, f"-I{root}", f"-I{root / 'emulation/cuda_on_host/include'}"]
@@ -94,9 +95,7 @@ def build(check: str = "") -> Path:
     """The library for these sources, compiler and torch; compiled unless it is in the cache."""
     if check not in CHECKS:
         raise ValueError(f"DSPARK_CUDA_HOST_CHECK: expected one of {', '.join(map(repr, CHECKS))}, got {check!r}")
-    root = sources()
-    units = sorted([*root.glob("cuda/*.cu"), *root.glob("cuda/*.cpp"), *root.glob("emulation/cuda_on_host/*.cpp")])
-    folder = _cache() / _fingerprint(root, check)
+    folder = _cache() / _fingerprint(check)
     library = folder / "cuda_host.so"
     if library.exists():
         return library
@@ -105,33 +104,57 @@ def build(check: str = "") -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                os.replace(_compile(units, check, Path(scratch)), library)
+                os.replace(_link(check, Path(scratch)), library)
     return library
 
 
-def _compile(units: list[Path], check: str, scratch: Path) -> Path:
-    torch_root = Path(torch.__file__).parent
-    bindings = [f"-I{torch_root / 'include'}", "-DDSPARK_CUDA_HOST", "-DTORCH_TARGET_VERSION=0x020b000000000000"]
-
-    def one(unit: Path) -> str:
-        out = str(scratch / f"{unit.name}.o")
-        device = ["-x", "c++", *(CHECKS[check] if check == "races" else [])] if unit.suffix == ".cu" else []
-        extra = bindings if unit.name == "bindings.cpp" else []
-        _run([*compile_command(check), *extra, *device, "-c", str(unit), "-o", out])
-        return out
-
+def _link(check: str, scratch: Path) -> Path:
+    root, torch_lib = sources(), Path(torch.__file__).parent / "lib"
+    units = [*root.glob("cuda/*.cu"), *root.glob("cuda/*.cpp"), *root.glob("emulation/cuda_on_host/*.cpp")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(one, units))
+        objects = list(pool.map(lambda unit: _object(unit, check, scratch), sorted(units)))
     library = scratch / "cuda_host.so"
-    link = [f"-L{torch_root / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10"]
-    _run([*compile_command(check), "-shared", *objects, *link, "-o", str(library)])
+    link = [f"-L{torch_lib}", "-ltorch", "-ltorch_cpu", "-lc10"]
+    _run([*compile_command(check), "-shared", *map(str, objects), *link, "-o", str(library)])
     return library
 
 
-def _run(command: list[str]) -> None:
+def _object(unit: Path, check: str, scratch: Path) -> Path:
+    """The compiled unit, from the cache if the compiler has seen the same text with the same flags before."""
+    command = compile_command(check)
+    if unit.name == "bindings.cpp":
+        include = Path(torch.__file__).parent / "include"
+        command += [f"-I{include}", "-DDSPARK_CUDA_HOST", "-DTORCH_TARGET_VERSION=0x020b000000000000"]
+    if unit.suffix == ".cu":
+        command += ["-x", "c++", *(CHECKS[check] if check == "races" else [])]
+    text = _run([*command, "-E", "-P", str(unit)])
+    found = _cache() / "objects" / f"{_hash(_version(), *_without_paths(command), text)}.o"
+    if not found.exists():
+        found.parent.mkdir(parents=True, exist_ok=True)
+        out = scratch / f"{unit.name}.o"
+        _run([*command, "-c", str(unit), "-o", str(out)])
+        os.replace(out, found)
+    return found
+
+
+def _run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"cuda_host: {' '.join(command)}\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def _version() -> str:
+    return _run([COMPILER, "--version"])
+
+
+def _without_paths(command: list[str]) -> list[str]:
+    """Where a source lies does not change its object."""
+    return [word for word in command if not word.startswith("-I")]
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:24]
 
 
 def _cache() -> Path:
@@ -139,12 +162,11 @@ def _cache() -> Path:
     return Path(base) / "dspark_ops"
 
 
-def _fingerprint(root: Path, check: str) -> str:
+def _fingerprint(check: str) -> str:
     """A hash of everything that the library depends on."""
-    version = subprocess.run([COMPILER, "--version"], capture_output=True, text=True).stdout
-    digest = hashlib.sha256(f"{version}\n{torch.__version__}\n{check}\n{compile_command(check)[1:-2]}".encode())
+    root = sources()
+    texts = [_version(), torch.__version__, check, *_without_paths(compile_command(check)), Path(__file__).read_text()]
     for folder in ("common", "cuda", "emulation/cuda_on_host"):
-        for path in sorted(p for p in (root / folder).rglob("*") if p.is_file()):
-            digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
-    digest.update(Path(__file__).read_bytes())
-    return f"cuda_host-{digest.hexdigest()[:16]}"
+        for path in sorted(p for p in (root / folder).rglob("*") if p.suffix in SUFFIXES):
+            texts += [str(path.relative_to(root)), path.read_text()]
+    return f"cuda_host-{_hash(*texts)}"

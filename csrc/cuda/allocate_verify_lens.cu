@@ -58,7 +58,9 @@ __global__ void __launch_bounds__(Sort::kThreads, 1) allocate_block(const __grid
   const bool searches = !p.budget.given(), on_history = searches && p.has_history;
   if (searches) {
     totals = collect_from(team, p, Source(p, !on_history), keys);
+    if (threadIdx.x == 0) storage.plan.totals = totals;
     Sort::sort(storage.keys, int(n));
+    totals = storage.plan.totals;
     budget = search_budget(team, keys, totals, p.rules, p.cost, p.search, p.min_gain_ppm);
   } else {
     budget = p.budget.get();

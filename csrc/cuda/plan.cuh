@@ -15,6 +15,7 @@ struct PlanStorage {
   TeamStorage team;
   SelectStorage select;
   TieStorage ties;
+  Totals totals;  // kept here during a sort, which needs every register
 };
 
 template <class Sort>

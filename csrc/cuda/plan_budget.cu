@@ -8,11 +8,12 @@ template <class Sort>
 __global__ void __launch_bounds__(Sort::kThreads, 1) plan_budget_block(const __grid_constant__ PlanBudgetParams p) {
   auto& storage = dynamic_shared<BlockStorage<Sort>>();
   Team<Sort::kThreads> team(storage.plan.team);
-  const Totals totals = collect(
+  const Totals collected = collect(
       team, p.rules, storage.keys.keys, [&](int64_t r) { return MonotoneRow(p.survival, p.rules.gamma, r); },
       [](int64_t, int64_t, float, const MonotoneRow&) {});
+  if (threadIdx.x == 0) storage.plan.totals = collected;
   Sort::sort(storage.keys, int(p.rules.batch * p.rules.gamma));
-  finish_budget(team, totals, storage.keys.keys, p);
+  finish_budget(team, storage.plan.totals, storage.keys.keys, p);
 }
 
 __global__ void __launch_bounds__(kLargeThreads, 1)

@@ -18,7 +18,7 @@ class ProductRow {
   __device__ ProductRow(const Confidence& in, const Freshness& freshness, int64_t gamma, int64_t r) : in_(in) {
     const int64_t row = in.slots ? in.slots[r] : r;
     const bool inside = row >= 0 && row < in.rows;
-    first_ = row * gamma;
+    first_ = inside ? row * gamma : 0;
     reads_ = inside && !(freshness.optimistic && !is_fresh(freshness, r, row));
     constant_ = freshness.optimistic ? 1.0f : 0.0f;
     if (!in.is_logits || !in.offset) return;
