@@ -51,6 +51,7 @@ def greedy(batch: int, gamma: int) -> Iterator[Case]:
     prefix = torch.randint(1, 4096, (batch,), generator=g)
     confidence, offset = torch.rand(batch, gamma, generator=g), torch.zeros(batch)
     out = dspark_ops.accept_greedy(drafts, target, lens[0], prefix)
+    correct = out.correct_len.clone()
 
     def accept(i: int) -> Any:
         return dspark_ops.accept_greedy(drafts, target, lens[i % ROTATE], prefix, out=out)
@@ -61,10 +62,10 @@ def greedy(batch: int, gamma: int) -> Iterator[Case]:
         )
 
     yield Case("accept_greedy", batch, gamma, accept)
-    yield Case("accept_greedy+offset", batch, gamma, learn)
+    yield Case("accept_greedy+offset", batch, gamma, learn, state=(offset,))
     yield Case(
         "update_offset", batch, gamma,
-        lambda i: dspark_ops.update_offset(offset, confidence, out.correct_len, lens[i % ROTATE]),
+        lambda i: dspark_ops.update_offset(offset, confidence, correct, lens[i % ROTATE]), state=(offset,),
     )  # fmt: skip
 
 

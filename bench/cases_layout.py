@@ -101,17 +101,21 @@ def compressor(batch: int, gamma: int) -> Iterator[Case]:
 
 
 def move(batch: int, gamma: int, s: Rival, *, dim: int) -> Iterator[Case]:
-    """Compact rows to B·N rows and back, bf16, beside a plain copy of as many bytes."""
+    """Compact rows to B·N rows and back, bf16, beside a plain copy that moves as many bytes.
+
+    Scatter reads the Σ l compact rows and writes all B·N; gather reads and writes Σ l. A copy of n bytes moves 2n.
+    """
     width = gamma + 1
     lens = verify_lens(batch, width, 8)[0]
     cu, total = cumulative(lens), int(lens.sum())
     compact = torch.randn(total, dim, generator=random(9)).bfloat16()
     strided, back = torch.empty(batch * width, dim, dtype=torch.bfloat16), torch.empty_like(compact)
-    copies = {rows: (torch.zeros(rows, dim, dtype=torch.bfloat16), torch.empty(rows, dim, dtype=torch.bfloat16))
-              for rows in (batch * width, total)}  # fmt: skip
+    row_bytes = dim * compact.element_size()
+    scattered, gathered = (total + batch * width) * row_bytes, 2 * total * row_bytes
 
-    def copy(rows: int) -> Any:
-        source, target = copies[rows]
+    def copy(bytes_moved: int) -> Any:
+        source = torch.zeros(bytes_moved // 2, dtype=torch.uint8)
+        target = torch.empty_like(source)
         return lambda i: target.copy_(source)
 
     def scatter(i: int) -> Any:
@@ -120,7 +124,7 @@ def move(batch: int, gamma: int, s: Rival, *, dim: int) -> Iterator[Case]:
     def gather(i: int) -> Any:
         return dspark_ops.gather_from_strided(strided, cu, total, out=back)
 
-    rivals = {"copy_": copy(batch * width)}
+    rivals = {"copy_": copy(scattered)}
     if s is not None:
         layout = s.RaggedVerifyLayout.from_verify_lens(
             verify_lens_cpu=lens.tolist(), device=torch.device("cpu"), grid=[total]
@@ -133,13 +137,10 @@ def move(batch: int, gamma: int, s: Rival, *, dim: int) -> Iterator[Case]:
         if "SGLang" in rivals:
             equal(scatter(0), rivals["SGLang"](0), "scatter_to_strided")
 
-    bytes_of = 2 * compact.element_size() * dim  # read and written
+    yield Case(f"scatter_to_strided bf16 D={dim}", batch, gamma, scatter, rivals, check, bytes_moved=scattered)
     yield Case(
-        f"scatter_to_strided bf16 D={dim}", batch, gamma, scatter, rivals, check, bytes_moved=bytes_of * batch * width
-    )
-    yield Case(
-        f"gather_from_strided bf16 D={dim}", batch, gamma, gather, {"copy_": copy(total)},
-        lambda: (scatter(0), equal(gather(0), compact, "gather_from_strided"))[-1], bytes_moved=bytes_of * total,
+        f"gather_from_strided bf16 D={dim}", batch, gamma, gather, {"copy_": copy(gathered)},
+        lambda: (scatter(0), equal(gather(0), compact, "gather_from_strided"))[-1], bytes_moved=gathered,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from case import ROTATE, Case, Rival, all_equal, equal, random
+from case import ROTATE, Case, Rival, all_equal, close, equal, random
 
 import dspark_ops
 from dspark_ops.cost import AdditiveTable, FloorTable
@@ -132,10 +132,15 @@ def parts(batch: int, gamma: int, s: Rival) -> Iterator[Case]:
     def their_schedule(i: int) -> Any:
         return (theirs.lens_of(survival[i % ROTATE], budget),)
 
-    # Its survival accumulates in double: other bits, so only the time is compared.
-    yield Case(
-        "prefix_survival", batch, gamma, ours_survival, {"SGLang": lambda i: s.compute_sort_survival(now[i % ROTATE])}
-    )
+    def their_survival(i: int) -> torch.Tensor:
+        return s.compute_sort_survival(now[i % ROTATE])
+
+    def check_survival() -> None:
+        # It accumulates in double: ours rounds γ - 1 products by half a unit each, it rounds once; γ units hold both.
+        for i in range(ROTATE):
+            close(ours_survival(i), their_survival(i), gamma * 2.0**-23, "prefix_survival")
+
+    yield Case("prefix_survival", batch, gamma, ours_survival, {"SGLang": their_survival}, check_survival)
     yield Case(
         "plan_budget", batch, gamma, ours_budget, {"SGLang": their_budget},
         lambda: all_equal(ours_budget, their_budget, lambda r: (r[0],), "plan_budget"),

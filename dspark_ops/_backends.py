@@ -12,14 +12,16 @@ from typing import Any
 
 import torch
 
-from . import cuda_host
+from . import ascend_host, cuda_host
 
 
-def _load_native() -> tuple[bool, str]:
+def _load_native(folder: Path = Path(__file__).parent) -> tuple[bool, str]:
     """Load the compiled library once; it registers its kernels with the dispatcher."""
-    found = sorted(Path(__file__).parent.glob("_C*.so"))
+    found = sorted(folder.glob("_C*.so"))
     if not found:
         return False, "the native library is not built (no compiler, or an error: `pip install -v` says which)"
+    if len(found) > 1:
+        return False, f"more than one native library, so one is stale: {', '.join(p.name for p in found)}; build again"
     try:
         torch.ops.load_library(str(found[0]))
     except OSError as error:
@@ -32,12 +34,30 @@ _native = _load_native()
 
 @dataclass(frozen=True)
 class Backend:
-    """A provider of operators. `namespace` is where its operators live in torch.ops; `device` None means any device."""
+    """A provider of operators. `namespace` is where its operators live in torch.ops; `device` None means any device.
+
+    `stems` None means every operator; a forced back end that has only some refuses the others.
+    """
 
     name: str
     device: str | None
     namespace: str
     available: Callable[[], tuple[bool, str]]
+    stems: tuple[str, ...] | None = None
+
+    def serves(self, stem: str) -> bool:
+        """Whether it has this operator."""
+        return self.stems is None or stem in self.stems
+
+    def operator(self, stem: str) -> Any:
+        """The operator of this name; NotServed if there is none."""
+        if not self.serves(stem):
+            raise NotServed(f"{stem}: backend {self.name!r} does not have it, only {', '.join(self.stems or ())}")
+        return getattr(getattr(torch.ops, self.namespace), stem).default
+
+
+class NotServed(RuntimeError):
+    """A back end that was asked for by name does not have the operator."""
 
 
 def has_triton() -> bool:
@@ -72,7 +92,7 @@ _BACKENDS = {
         Backend("ascend", "npu", "dspark", _not_in_this_release),
         Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret),
         Backend("cuda_host", "cpu", cuda_host.NAMESPACE, cuda_host.available),
-        Backend("ascend_host", "cpu", "dspark_ascend_host", _not_in_this_release),
+        Backend("ascend_host", "cpu", ascend_host.NAMESPACE, ascend_host.available, ascend_host.STEMS),
     )
 }
 
@@ -119,8 +139,11 @@ def use_backend(name: str) -> Iterator[None]:
 
 
 def check_device(stem: str, args: tuple[Any, ...]) -> None:
-    """Refuse a call whose tensors the forced back end does not serve."""
-    if _forced is None or _forced.device is None:
+    """Refuse a call of an operator, or with tensors, that the forced back end does not serve."""
+    if _forced is None:
+        return
+    _forced.operator(stem)
+    if _forced.device is None:
         return
     for arg in args:
         if isinstance(arg, torch.Tensor) and arg.device.type != _forced.device:

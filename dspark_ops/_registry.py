@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from . import _backends, _checks, cuda_host
+from . import _backends, _checks, ascend_host, cuda_host
 
 Check = Callable[..., None]
 _libraries: dict[str, torch.library.Library] = {}
@@ -43,11 +43,11 @@ def _define(namespace: str, stem: str, kernel: Callable[..., None], key: str = "
     library.impl(stem, checked, key)
 
 
-def _lazy(package: str, stem: str) -> Callable[..., None]:
-    """`dspark_ops.<package>.<stem>.<stem>`, imported at the first call: a heavy import is for those who use it."""
+def _lazy(package: str, file: str, stem: str) -> Callable[..., None]:
+    """`dspark_ops.<package>.<file>.<stem>`, imported at the first call: a heavy import is for those who use it."""
 
     def kernel(*args: Any) -> None:
-        launch = getattr(importlib.import_module(f"dspark_ops.{package}.{stem}"), stem)
+        launch = getattr(importlib.import_module(f"dspark_ops.{package}.{file}"), stem)
         first = next(a for a in args if isinstance(a, torch.Tensor))
         with torch.cuda.device_of(first):  # nothing for a CPU tensor
             launch(*args)
@@ -89,9 +89,13 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
     _define("dspark", stem, reference)
     _define("dspark_reference", stem, reference)
     if _backends.has_triton():
-        _define("dspark_triton", stem, _lazy("triton", stem))
-        _define("dspark", stem, _lazy("triton", stem), key="CUDA")
+        # A file of kernels has the name of the file of references; it may hold more than one operator.
+        kernel = _lazy("triton", reference.__module__.rpartition(".")[2], stem)
+        _define("dspark_triton", stem, kernel)
+        _define("dspark", stem, kernel, key="CUDA")
     _define(cuda_host.NAMESPACE, stem, cuda_host.kernel(stem))
+    if stem in ascend_host.STEMS:
+        _define(ascend_host.NAMESPACE, stem, ascend_host.kernel(stem))
     return Operator(stem, check)
 
 

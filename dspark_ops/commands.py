@@ -15,8 +15,9 @@ from rich.table import Table
 
 from . import environment
 from .check import Report, check_directory
+from .cost_cells import CostCells
 from .replay import HEADS, SEARCHES, Options, Violation, replay
-from .trace import CostCells, Trace
+from .trace import Trace
 
 app = typer.Typer(help="Operators for confidence-scheduled speculative decoding (DSpark).", no_args_is_help=True)
 
@@ -38,7 +39,7 @@ def _one_line_errors() -> Iterator[None]:
 
 @app.command()
 def env(as_json: Json = False) -> None:
-    """Show versions, back ends (with the reason when one cannot run here), compilers and DSPARK_* variables."""
+    """Show versions, back ends (with the reason when one cannot run here), compilers and environment variables."""
     facts = environment.describe()
     if as_json:
         typer.echo(json.dumps(facts, indent=2))

@@ -13,6 +13,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -27,6 +28,8 @@ Table = TypeVar("Table", bound="CostTable")
 
 MAX_NS = (1 << 31) - 1
 _MAX_PROBE = (1 << 31) - 1
+# What msgspec raises for text that is not the JSON asked for: the last one, for what is nested too deeply.
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @runtime_checkable
@@ -53,24 +56,30 @@ def _probes(name: str, values: Sequence[int]) -> tuple[int, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise TypeError(f"{name}: expected a list of integers, got {type(values).__name__}")
     if any(isinstance(x, bool) or not hasattr(x, "__index__") for x in values):
-        raise TypeError(f"{name}: expected integers, got {list(values)}")
+        raise TypeError(f"{name}: expected integers, got {short(list(values))}")
     probes = tuple(map(operator.index, values))
     if not probes:
         raise ValueError(f"{name}: expected at least one probe, got none")
     if probes[0] < 0 or probes[-1] > _MAX_PROBE:
-        raise ValueError(f"{name}: expected integers in [0, {_MAX_PROBE}], got {list(probes)}")
+        raise ValueError(f"{name}: expected integers in [0, {_MAX_PROBE}], got {short(list(probes))}")
     for i in range(1, len(probes)):
         if probes[i] <= probes[i - 1]:
-            raise ValueError(f"{name}: expected strictly increasing integers, got {probes[i]} after {probes[i - 1]}")
+            raise ValueError(
+                f"{name}: expected strictly increasing integers, got {short(probes[i])} after {short(probes[i - 1])}"
+            )
     return probes
 
 
 def _finite(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name}: expected a finite number, got {value}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an int past the largest float
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name}: expected a finite number, got {short(value)}")
+    return number
 
 
 def _per_probe(name: str, values: Sequence[float], probes_name: str, probes: tuple[int, ...]) -> tuple[float, ...]:
@@ -120,7 +129,7 @@ class CostTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         """The table in `text`; ValueError naming the field for anything that is not exactly such a table."""
         try:
             return msgspec.json.decode(text, type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _UNREADABLE as error:
             raise ValueError(f"not a {cls.__name__}: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -148,7 +157,7 @@ class FloorTable(CostTable, frozen=True, forbid_unknown_fields=True, dict=True):
             if speed * MAX_NS < 1e9:
                 expected = "a positive speed whose step fits int32 nanoseconds (at least 0.4657)"
                 raise ValueError(f"sample_steps_per_sec[{i}]: expected {expected}, got {speed}")
-        _checks.integer("max_batch_tokens", self.max_batch_tokens, probes[-1])
+        _checks.integer("max_batch_tokens", self.max_batch_tokens, probes[-1], _MAX_PROBE)
         self._set(sample_batch_tokens=probes, sample_steps_per_sec=speeds)
 
     def _probe_ns(self) -> list[int]:
@@ -241,7 +250,7 @@ def load_cost_table(path: str | os.PathLike[str]) -> CostTable:
     data = Path(path).read_bytes()
     try:
         fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise ValueError(f"{path}: not a JSON object: {error}") from error
     shared, kind = max(((len(fields.keys() & set(t.__struct_fields__)), t) for t in _TABLES), key=lambda pair: pair[0])
     if not shared:

@@ -13,6 +13,8 @@ from . import __version__
 from ._backends import backends
 
 COMPILERS = ("g++", "nvcc", "bisheng")
+# Variables of others that decide what runs here; the project's own start with DSPARK_ (ENVS.md).
+OTHERS = ("TRITON_INTERPRET",)
 
 
 def describe() -> dict[str, dict[str, str]]:
@@ -27,7 +29,7 @@ def describe() -> dict[str, dict[str, str]]:
         },
         "back ends": {name: f"{'available' if ok else 'not available'}: {reason}" for name, ok, reason in found},
         "compilers": {name: _version(name) for name in COMPILERS},
-        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith("DSPARK_")},
+        "variables": {n: v for n, v in sorted(os.environ.items()) if n.startswith("DSPARK_") or n in OTHERS},
     }
 
 

@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .cost_cells import CostCells
 from .ops.accept_greedy import Accepted, accept_greedy
 from .ops.allocate_verify_lens import Plan, allocate_verify_lens
 from .ops.ragged_layout import ragged_layout
-from .trace import Array, CostCells, Trace
+from .trace import Array, Trace
 
 HEADS = ("z_refit", "z")
 SEARCHES = ("history", "first_drop")
@@ -68,6 +69,7 @@ class Step:
     target_tokens: Tensor  # [B, N]
     prefix: Tensor  # int64 [B], the root excluded
     correct_len: Tensor  # int32 [B], what the trace recorded
+    bonus: Tensor  # [B], likewise
 
 
 @dataclass
@@ -132,8 +134,9 @@ def step_rows(trace: Trace, batch: int, max_steps: int | None = None) -> Array:
 def steps_of(trace: Trace, rows: Array, head: str) -> Iterator[Step]:
     """The recorded inputs of each step of `rows` [steps, B]."""
     logits = torch.from_numpy(getattr(trace, head))
-    root, draft, target = (
-        torch.from_numpy(a.astype(np.int64)) for a in (trace.anchor_token, trace.draft_tokens, trace.target_argmax)
+    root, draft, target, bonus = (
+        torch.from_numpy(a.astype(np.int64))
+        for a in (trace.anchor_token, trace.draft_tokens, trace.target_argmax, trace.bonus_token)
     )
     prefix = torch.from_numpy(trace.prefix_len.astype(np.int64)) - 1
     correct = torch.from_numpy(trace.correct_len.astype(np.int32))
@@ -148,6 +151,7 @@ def steps_of(trace: Trace, rows: Array, head: str) -> Iterator[Step]:
             target_tokens=target[index],
             prefix=prefix[index],
             correct_len=correct[index],
+            bonus=bonus[index],
         )
 
 
@@ -167,8 +171,17 @@ def accept_static(step: Step) -> Accepted:
     accepted = accept_greedy(
         step.draft_tokens, step.target_tokens, torch.full((batch,), width, dtype=torch.int32), step.prefix
     )
-    _same("static and the trace", "correct_len", accepted.correct_len, step.correct_len)
-    _same("static and the trace", "commit_len", accepted.commit_len, step.correct_len + 1)
+    correct = step.correct_len.long()[:, None]
+    recorded = torch.cat([step.draft_tokens, step.bonus[:, None]], 1).scatter(1, correct, step.bonus[:, None])
+    committed = torch.arange(width) <= correct
+    for name, got, want in (
+        ("correct_len", accepted.correct_len, step.correct_len),
+        ("bonus", accepted.bonus, step.bonus),
+        ("commit_len", accepted.commit_len, step.correct_len + 1),
+        ("new_seq_len", accepted.new_seq_len, step.prefix + step.correct_len + 1),
+        ("committed tokens", accepted.out_tokens[committed], recorded[committed]),
+    ):
+        _same("static and the trace", name, got, want)
     return accepted
 
 

@@ -1,6 +1,8 @@
 """Graph tiers on the host: rows of a captured graph, and how a budget, a rank and a group of ranks agree on one.
 
-A step replays the smallest captured tier that holds its rows. Here -1 always means "no tier: run eager".
+A step replays the smallest captured tier that holds its rows. Every answer is a number of rows, or -1 for "there is
+none": no plan (`local_tier_rows`), no common tier, all ranks fall back (`agree_tier`), no graph that large, run eager
+(`round_up_tier`).
 """
 
 from __future__ import annotations
@@ -56,17 +58,17 @@ def fill_budget(tier: int, num_reqs: int, width: int, min_verify_len: int = 1) -
     return max(0, min(tier, num_reqs * width) - floor_rows)
 
 
-def agree_tier(local_tiers: Sequence[int]) -> int | None:
+def agree_tier(local_tiers: Sequence[int]) -> int:
     """Rows of the one step that data-parallel ranks take together, from each rank's `local_tier_rows`.
 
-    The largest, since each rank must fit. None (all fall back to their uniform layout) if a rank has no plan (negative)
-    or no rank has any work. Every rank gets the same list, hence the same answer.
+    The largest, since each rank must fit. -1 (all fall back to their uniform layout) if a rank has no plan (negative)
+    or no rank has any rows, as there is nothing to agree on. Every rank gets the same list, hence the same answer.
     """
     for rows in local_tiers:
         _checks.integer("local_tiers", rows, -(1 << 31), (1 << 31) - 1)
     if any(rows < 0 for rows in local_tiers):
-        return None
-    return max(local_tiers, default=0) or None
+        return -1
+    return max(local_tiers, default=0) or -1
 
 
 def round_up_tier(rows: int, tiers: Sequence[int]) -> int:

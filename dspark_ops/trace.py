@@ -1,19 +1,13 @@
-"""Recorded decode steps (`Trace`) and measured step times (`CostCells`), checked when they are loaded."""
+"""Recorded decode steps (`Trace`), checked when they are loaded."""
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
-from collections import defaultdict
-from dataclasses import dataclass, field
+import io
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any, get_type_hints
 
 import numpy as np
-import torch
-from torch import Tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -94,18 +88,32 @@ class Trace:
 
 
 def _read_npz(path: Path, names: list[str]) -> dict[str, Array]:
+    """The named arrays. In a damaged archive zipfile and numpy may raise almost anything, hence the broad clauses."""
+    data = io.BytesIO(path.read_bytes())
     try:
-        archive = np.load(path, allow_pickle=False)
+        archive = np.load(data, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise ValueError("a single array")
-        with archive:
-            missing = [name for name in names if name not in archive.files]
-            arrays = {} if missing else {name: archive[name] for name in names}
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path}: expected an .npz archive without pickled objects ({error})") from None
-    if missing:
-        raise ValueError(f"{path}: {missing[0]}: the field is missing")
+    except Exception as error:
+        raise ValueError(f"{path}: expected an .npz archive without pickled objects ({_reason(error)})") from None
+    arrays = {}
+    with archive:
+        for name in names:
+            if name not in archive.files:
+                raise ValueError(f"{path}: {name}: the field is missing")
+            try:
+                arrays[name] = archive[name]
+            except Exception as error:
+                expected = "an array without pickled objects in an .npz archive"
+                raise ValueError(f"{path}: {name}: expected {expected} ({_reason(error)})") from None
+            if not isinstance(arrays[name], np.ndarray):
+                raise ValueError(f"{path}: {name}: expected an array, got other bytes")
     return arrays
+
+
+def _reason(error: Exception) -> str:
+    """The first line of the message; some errors have none, and numpy's quote the header."""
+    return next(iter(str(error).splitlines()), "")[:200] or type(error).__name__
 
 
 def _sizes(arrays: dict[str, Array]) -> dict[str, int]:
@@ -133,72 +141,18 @@ def _check_field(name: str, a: Array, spec: _Spec, sizes: dict[str, int]) -> Non
 
 
 def _check_steps(arrays: dict[str, Array]) -> None:
-    """Rows of a request lie together and follow one another."""
-    request, step = arrays["request_id"], arrays["step"].astype(np.int64)
+    """Rows of a request lie together and follow one another: each step starts from what the one before it gave."""
+    names = ("step", "prefix_len", "correct_len", "commit_len", "anchor_token", "bonus_token")
+    step, length, correct, commit, anchor, bonus = (arrays[name].astype(np.int64) for name in names)
+    request = arrays["request_id"]
     new = np.concatenate([[True], request[1:] != request[:-1]])
     want = np.where(new, 0, np.concatenate([[0], step[:-1] + 1]))
     if (step != want).any() or new.sum() != len(np.unique(request)):
         raise ValueError("step: expected the rows of each request together, numbered 0, 1, 2, ...")
-    length, commit = (arrays[name].astype(np.int64) for name in ("prefix_len", "commit_len"))
-    if (~new[1:] & (length[1:] != length[:-1] + commit[:-1])).any():
-        raise ValueError("prefix_len: expected the previous step's prefix_len + commit_len within a request")
-    if (commit > arrays["correct_len"].astype(np.int64) + 1).any():
-        raise ValueError("commit_len: expected at most correct_len + 1")
-
-
-@dataclass(frozen=True)
-class CostCells:
-    """Measured step times: for each number of requests bs, the seconds T of a verify step of M rows."""
-
-    cells: dict[int, list[tuple[int, float]]]  # bs -> (M, T), M ascending
-    _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False, compare=False)
-
-    @classmethod
-    def load(cls, path: str | Path) -> CostCells:
-        """Read a JSON list of ``{bs, M, T}``, or an object whose "cells" is one; repeated cells give their median."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls.from_list(data.get("cells") if isinstance(data, dict) else data)
-        except ValueError as error:  # includes bad JSON and bad UTF-8
-            raise ValueError(f"{path}: {error}") from None
-
-    @classmethod
-    def from_list(cls, data: object) -> CostCells:
-        """From a list of dicts with bs >= 1, M >= 1 and 0 < T < 2.147 s (a step time is an int32 of ns)."""
-        if not isinstance(data, list) or not data:
-            raise ValueError("expected a list of cells {bs, M, T}, not empty")
-        samples: dict[tuple[int, int], list[float]] = defaultdict(list)
-        for i, cell in enumerate(data):
-            if not isinstance(cell, dict) or not {"bs", "M", "T"} <= cell.keys():
-                raise ValueError(f"cell {i}: expected an object with bs, M and T, got {cell!r}")
-            bs, rows, seconds = cell["bs"], cell["M"], cell["T"]
-            for key, value in (("bs", bs), ("M", rows)):
-                if type(value) is not int or not 1 <= value <= _MAX_INT:
-                    raise ValueError(f"cell {i}: {key}: expected an int >= 1, got {value!r}")
-            if type(seconds) not in (int, float) or not 0 < seconds * 1e9 <= _MAX_INT:
-                raise ValueError(f"cell {i}: T: expected seconds above 0 and under 2.147, got {seconds!r}")
-            samples[bs, rows].append(float(seconds))
-        cells: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        for (bs, rows), seconds_list in sorted(samples.items()):
-            cells[bs].append((rows, median(seconds_list)))
-        return cls(dict(cells))
-
-    def nearest(self, num_reqs: int) -> int:
-        """The measured bs nearest to `num_reqs`; the smaller one on a tie."""
-        return min(self.cells, key=lambda bs: (abs(bs - num_reqs), bs))
-
-    def step_ns(self, num_reqs: int, max_rows: int) -> Tensor:
-        """T in ns for M = 0..max_rows, int32 [max_rows + 1] on the CPU: linear between the cells of the nearest bs.
-
-        Outside its measured rows the nearest cell's time holds. The row is cached: do not write into it.
-        """
-        key = (self.nearest(num_reqs), max_rows)
-        if key not in self._rows:
-            rows, seconds = zip(*self.cells[key[0]], strict=True)
-            ns = np.maximum(1, np.rint(np.interp(np.arange(max_rows + 1), rows, seconds) * 1e9))
-            self._rows[key] = torch.from_numpy(ns.astype(np.int32))
-        return self._rows[key]
-
-    def measured_rows(self, num_reqs: int) -> int:
-        """The most rows that were measured at the nearest bs; beyond them `step_ns` only repeats the last time."""
-        return self.cells[self.nearest(num_reqs)][-1][0]
+    goes_on = ~new[1:]
+    if (goes_on & (length[1:] != length[:-1] + correct[:-1] + 1)).any():
+        raise ValueError("prefix_len: expected the previous step's prefix_len + correct_len + 1 within a request")
+    if (goes_on & (anchor[1:] != bonus[:-1])).any():
+        raise ValueError("anchor_token: expected the previous step's bonus_token within a request")
+    if (commit > correct + 1).any() or (goes_on & (commit[:-1] != correct[:-1] + 1)).any():
+        raise ValueError("commit_len: expected correct_len + 1, or less at a request's last step")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import dspark_ops
+import golden_data
 
-GOLDEN = json.loads((Path(__file__).parent / "golden/accept.json").read_text())
+GOLDEN = golden_data.load("accept")
 MAX = (1 << 31) - 1
 
 

@@ -7,7 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+DIRECTORY = Path(__file__).parent / "golden"
+
 
 @cache
 def load(name: str) -> list[dict[str, Any]]:
-    return json.loads((Path(__file__).parent / "golden" / f"{name}.json").read_text())
+    """The cases of one file. They are shared: do not write into them."""
+    return json.loads((DIRECTORY / f"{name}.json").read_text())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
+from threading import Barrier
 from typing import Any
 
 import pytest
 import torch
 
 import dspark_ops
-from dspark_ops.testing import case
 from dspark_ops.testing.planning import confidences, cost_row
 from oracle import Oracle, Rules, survival
 
@@ -143,17 +144,25 @@ def test_past_1024_requests_and_up_to_the_limit(kind: str, backend: str) -> None
     assert torch.equal(plan.verify_lens, want.verify_lens) and torch.equal(plan.stats, want.stats)
 
 
-def test_result_does_not_depend_on_the_thread_count() -> None:
-    args, results, threads = case("allocate_verify_lens", 12), [], torch.get_num_threads()
-    try:
-        for n in (1, 2, 4):
-            torch.set_num_threads(n)
-            clones = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
-            torch.ops.dspark.allocate_verify_lens.default(*clones)
-            results.append(clones[-5])
-    finally:
-        torch.set_num_threads(threads)
-    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+def test_concurrent_callers_do_not_share_scratch() -> None:
+    """Operators release the interpreter lock; each thread must find its own scratch, whatever sizes the others use."""
+    rng, calls, barrier = Random(6), 300, Barrier(4)
+
+    def inputs(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return confidences(rng, batch, 7, "uniform"), cost_row(rng, batch * 8)
+
+    def lens(given: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return dspark_ops.allocate_verify_lens(*given, search="global").verify_lens
+
+    work = [[inputs(batch), inputs(2 * batch)] for batch in (3, 40, 150, 400)]
+    serial = [[lens(given) for given in mine] for mine in work]
+
+    def wrong(thread: int) -> int:
+        barrier.wait()
+        return sum(not torch.equal(lens(work[thread][i % 2]), serial[thread][i % 2]) for i in range(calls))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(wrong, range(4))) == [0] * 4
 
 
 def test_compiles_and_matches(backend: str) -> None:

@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 import torch
 
+import dspark_ops
+from dspark_ops import _backends
+from dspark_ops.testing import Mismatch
+
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 import case  # noqa: E402
 import run  # noqa: E402
 import table  # noqa: E402
+import timing  # noqa: E402
 
 
 def test_runs_without_a_rival_and_writes_records(tmp_path: Path) -> None:
@@ -25,6 +30,8 @@ def test_runs_without_a_rival_and_writes_records(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(BENCH / "run.py"), *options], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "No rival here, our figures alone: DSPARK_RIVAL_WHEEL=nowhere.whl is not a file" in done.stdout
+    judged = next(line for line in done.stdout.splitlines() if line.startswith("gate NOT judged: "))
+    assert "DSPARK_RIVAL_WHEEL=nowhere.whl is not a file" in judged
     data = json.loads(out.read_text())
     assert {"cpu", "torch", "threads", "commit"} <= data["machine"].keys()
     for record in data["records"]:
@@ -45,10 +52,75 @@ def test_different_results_stop_the_run() -> None:
         case.all_equal(ours, rival, lambda r: r, "op")
 
 
+def safe_lens(off: int = 0) -> case.Case:
+    """A case whose results are too large by `off` in the last of its inputs, but not on the reference back end."""
+    start, out = torch.tensor([5, 126, 300]), torch.empty(3, dtype=torch.int32)
+
+    def ours(i: int) -> torch.Tensor:
+        dspark_ops.max_safe_verify_len(start + i, 4, 2, 16, out=out)
+        return out.add_(off if i == case.ROTATE - 1 and _backends.forced_namespace is None else 0)
+
+    return case.Case("max_safe_verify_len", 3, 15, ours)
+
+
+def test_results_that_differ_from_the_reference_stop_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is no rival; nothing is timed."""
+
+    def first_is(case: case.Case) -> None:
+        monkeypatch.setattr(run.cases_planning, "cases", lambda *_: iter([case]))
+
+    monkeypatch.setattr(run, "race", lambda calls, seconds: [timing.Spread(1.0, 2.0, 3.0)] * len(calls))
+    first_is(safe_lens())
+    assert next(run.measure(3, 15, "cpu", 0.0, None))["p50_us"] == 2.0
+    first_is(safe_lens(off=1))
+    with pytest.raises(Mismatch, match=r"max_safe_verify_len: result 0 \[0\] is .*, the reference says"):
+        next(run.measure(3, 15, "cpu", 0.0, None))
+
+
+def test_a_call_that_writes_nothing_does_not_pass_for_the_reference() -> None:
+    start, out = torch.tensor([5, 126, 300]), torch.empty(3, dtype=torch.int32)
+
+    def lazy(i: int) -> torch.Tensor:
+        if _backends.forced_namespace is None:
+            return out
+        return dspark_ops.max_safe_verify_len(start, 4, 2, 16, out=out)
+
+    with pytest.raises(Mismatch):
+        case.equals_reference(case.Case("max_safe_verify_len", 3, 15, lazy))
+
+
+def test_state_is_restored_and_compared() -> None:
+    offset, confidence = torch.zeros(3), torch.full((3, 2), 0.25)
+    lens = torch.tensor([3, 3, 1], dtype=torch.int32)
+
+    def learn(i: int) -> None:
+        eta = 0.1 if _backends.forced_namespace else rate
+        dspark_ops.update_offset(offset, confidence, lens, lens, eta=eta)
+
+    rate, learns = 0.1, case.Case("update_offset", 3, 2, learn, state=(offset,))
+    case.equals_reference(learns)
+    rate = 0.2
+    with pytest.raises(Mismatch):
+        case.equals_reference(learns)
+
+
 @pytest.mark.parametrize(("ratio", "status"), [(9.9, 1), (10.0, 0)])
 def test_gate_judges_ratios(ratio: float, status: int) -> None:
     record = {"op": "allocate_verify_lens (floor)", "B": 8, "gamma": 7, "rival": "SGLang", "ratio": ratio}
-    assert run.gate([record, record | {"rival": "copy_", "ratio": 0.1}], run.Console(quiet=True)) == status
+    records = [record, record | {"rival": "copy_", "ratio": 0.1}]
+    assert run.gate(records, run.Console(quiet=True), "SGLang") == status
+
+
+@pytest.mark.parametrize(("sizes", "dim"), [((3, 2), 1), ((8, 7), 64)])
+def test_the_copy_moves_as_many_bytes(sizes: tuple[int, int], dim: int) -> None:
+    """What scatter and gather read and write, counted from their tensors, is what the copy reads and writes."""
+    batch, gamma = sizes
+    scatter, gather = run.cases_layout.move(batch, gamma, None, dim=dim)
+    wide, compact = scatter.ours(0), gather.ours(0)
+    assert scatter.bytes_moved == compact.nbytes + wide.nbytes
+    assert gather.bytes_moved == 2 * compact.nbytes
+    for moved in (scatter, gather):
+        assert 2 * moved.rivals["copy_"](0).nbytes == moved.bytes_moved
 
 
 def test_readme_shows_the_committed_figures() -> None:

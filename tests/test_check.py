@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
+import golden_data
 from dspark_ops import _registry, check, golden, use_backend
 from dspark_ops.testing import Mismatch
-
-GOLDEN = Path(__file__).parent / "golden"
 
 
 def write(directory: Path, name: str, cases: Any) -> Path:
@@ -23,7 +22,7 @@ def write(directory: Path, name: str, cases: Any) -> Path:
 @pytest.mark.parametrize("name", golden.CHECKS)
 def test_golden_file_passes(name: str, backend: str) -> None:
     with use_backend(backend):
-        outcome = check.check_file(GOLDEN / f"{name}.json")
+        outcome = check.check_file(golden_data.DIRECTORY / f"{name}.json")
     assert outcome.failures == []
     assert outcome.passed > 0
 
@@ -47,7 +46,7 @@ def raised(value: Any) -> Any:
 
 @pytest.mark.parametrize("name, key", [(name, key) for name, keys in CORRUPTED.items() for key in keys])
 def test_a_corrupted_expectation_fails(tmp_path: Path, name: str, key: str) -> None:
-    case = json.loads((GOLDEN / f"{name}.json").read_text())[3]
+    case = golden_data.load(name)[3]
     assert check.check_file(write(tmp_path, name, [case])).passed == 1
     outcome = check.check_file(write(tmp_path, name, [case | {key: raised(case[key])}]))
     assert outcome.passed == 0
@@ -61,13 +60,13 @@ def test_every_known_file_has_a_corruption_case() -> None:
 def test_a_malformed_case_and_a_malformed_file_are_failures(tmp_path: Path) -> None:
     outcome = check.check_file(write(tmp_path, "accept", [{"verify_lens": [1]}]))
     assert outcome.failures == ["case 0: KeyError: 'raw_correct_len'"]
-    for text in ("{", "[]", "{}"):
+    for text in ("{", "[]", "{}", "[" * 100_000):
         (tmp_path / "accept.json").write_text(text)
         assert check.check_file(tmp_path / "accept.json").failures
 
 
 def test_directory_report(tmp_path: Path) -> None:
-    case = json.loads((GOLDEN / "accept.json").read_text())[0]
+    case = golden_data.load("accept")[0]
     write(tmp_path, "accept", [case, case | {"trimmed": raised(case["trimmed"])}])
     write(tmp_path, "sts_fit", [{}])
     report = check.check_directory(tmp_path, "reference", seconds=0)
@@ -97,6 +96,6 @@ def test_nothing_to_check_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected a folder with at least one of"):
         check.check_directory(tmp_path / "missing")
     with pytest.raises(ValueError, match="backend: expected one of"):
-        check.check_directory(GOLDEN, "no such")
+        check.check_directory(golden_data.DIRECTORY, "no such")
     with pytest.raises(ValueError, match="seconds: expected a number"):
-        check.check_directory(GOLDEN, seconds=float("nan"))
+        check.check_directory(golden_data.DIRECTORY, seconds=float("nan"))

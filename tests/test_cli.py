@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dspark_ops.replay as replay_module
+import golden_data
 from dspark_ops import backends
 from dspark_ops.commands import app
 
@@ -30,7 +31,7 @@ def run(*args: str) -> tuple[int, str, str]:
 def golden(tmp_path: Path) -> Path:
     """A small golden folder: two known files, one unknown."""
     for name in ("accept", "schedule_verify_lens"):
-        cases = json.loads((TESTS / f"golden/{name}.json").read_text())[:3]
+        cases = golden_data.load(name)[:3]
         (tmp_path / f"{name}.json").write_text(json.dumps(cases))
     (tmp_path / "new_thing.json").write_text("[]")
     return tmp_path
@@ -38,13 +39,16 @@ def golden(tmp_path: Path) -> Path:
 
 def test_env(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSPARK_EXAMPLE", "1")
+    monkeypatch.setenv("TRITON_INTERPRET", "0")
+    monkeypatch.setenv("OTHER_EXAMPLE", "1")
     code, out, _ = run("env")
     assert code == 0
     for backend in backends():
         assert f"{backend.name} " in out
     assert re.search(r"^  DSPARK_EXAMPLE +1$", out, re.M)
     facts = json.loads(run("env", "--json")[1])
-    assert facts["variables"]["DSPARK_EXAMPLE"] == "1"
+    assert facts["variables"].items() >= {"DSPARK_EXAMPLE": "1", "TRITON_INTERPRET": "0"}.items()
+    assert "OTHER_EXAMPLE" not in facts["variables"]
     assert facts["back ends"]["reference"].startswith("available: ")
     assert set(facts["compilers"]) == {"g++", "nvcc", "bisheng"}
 
@@ -83,6 +87,13 @@ def test_replay_json_is_all_of_stdout() -> None:
     }  # fmt: skip
 
 
+def test_env_shows_every_variable_of_envs_md(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = re.findall(r"^\| `(\w+)`", (TESTS.parent / "ENVS.md").read_text(), re.M)
+    for name in names:
+        monkeypatch.setenv(name, "0")
+    assert len(names) >= 5 and json.loads(run("env", "--json")[1])["variables"].keys() >= set(names)
+
+
 @pytest.mark.parametrize(
     "args, message",
     [
@@ -93,8 +104,8 @@ def test_replay_json_is_all_of_stdout() -> None:
         ([*REPLAY, "--batch", "1000"], "batch: expected at most the 75 requests"),
         ([*REPLAY, "--head", "y"], "head: expected one of"),
         (["check", "missing"], "missing: expected a folder"),
-        (["check", str(TESTS / "golden"), "--backend", "no"], "backend: expected one of"),
-        (["check", str(TESTS / "golden"), "--backend", "ascend"], "backend 'ascend' is not available"),
+        (["check", str(golden_data.DIRECTORY), "--backend", "no"], "backend: expected one of"),
+        (["check", str(golden_data.DIRECTORY), "--backend", "ascend"], "backend 'ascend' is not available"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(args: list[str], message: str) -> None:

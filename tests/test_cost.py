@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from damage import check_damaged
 
+import golden_data
 from dspark_ops import AdditiveTable, FloorTable, StepCost, load_cost_table
 from dspark_ops.cost import CostTable
 
-GOLDEN = json.loads((Path(__file__).parent / "golden/plan_budget.json").read_text())
+GOLDEN = golden_data.load("plan_budget")
 FLOOR = FloorTable([2, 5, 9], [100.0, 50.0, 40.0], 16)
 ADDITIVE = AdditiveTable(0.01, [1, 5], [0.001, 0.003], [4, 8, 10], [-0.002, 0.002, 0.0025])
 
@@ -139,6 +141,12 @@ def without(text: str, field: str) -> str:
         ("", "not a JSON object"),
         ("[1]", "not a JSON object"),
         ('{"a": 1', "not a JSON object"),
+        ('{"bias_seconds": ' + "[" * 100_000, "not a JSON object"),
+        (floor(sample_steps_per_sec="[").replace('"["', "[" * 400 + "]" * 400), "sample_steps_per_sec"),
+        (floor().replace("100.0", "1" + "0" * 400), "sample_steps_per_sec"),
+        (floor(sample_batch_tokens=[2, 5, 10**400]), "sample_batch_tokens: expected integers in"),
+        (floor(sample_batch_tokens=[2, 10**400, 9]), "sample_batch_tokens: expected strictly increasing"),
+        (floor(max_batch_tokens=10**400), "max_batch_tokens: expected an int in"),
         ("{}", "expected the fields of one cost table .* got none"),
         ('{"temperatures": [1]}', "got temperatures"),
         (without(floor(), "max_batch_tokens"), "missing required field `max_batch_tokens`"),
@@ -156,7 +164,7 @@ def without(text: str, field: str) -> str:
         (floor(sample_steps_per_sec=[0.4, 2.0, 1.0]), r"sample_steps_per_sec\[0\]: .* fits int32"),
         (floor(sample_steps_per_sec=[math.nan, 2.0, 1.0]), "not a JSON object"),
         (floor().replace("100.0", "1e999"), "sample_steps_per_sec"),
-        (floor(max_batch_tokens=8), "max_batch_tokens: expected an int >= 9, got 8"),
+        (floor(max_batch_tokens=8), r"max_batch_tokens: expected an int in \[9, 2147483647\], got 8"),
         (floor(max_batch_tokens=True), "max_batch_tokens"),
         (additive(bias_seconds=0.0), "bias_seconds: expected a number > 0"),
         (additive(bs_probes=[5, 1]), "bs_probes: expected strictly increasing"),
@@ -174,7 +182,19 @@ def test_bad_file(tmp_path: Path, text: str, says: str) -> None:
     assert str(tmp_path / "table.json") in str(error.value)
 
 
+def test_damaged_files_are_value_errors(tmp_path: Path) -> None:
+    for table in (FLOOR, ADDITIVE):
+        table.save(tmp_path / "t.json")
+        assert check_damaged(load_cost_table, tmp_path / "t.json", 200) > 100
+
+
 def test_bad_values_in_python() -> None:
+    with pytest.raises(ValueError, match="bias_seconds: expected a finite number, got 1000"):
+        AdditiveTable(10**400, [1], [0.0], [1], [0.0])
+    with pytest.raises(ValueError, match=r"theta_seconds\[0\]: expected a finite number, got 1000"):
+        AdditiveTable(0.1, [1], [0.0], [1], [10**400])
+    with pytest.raises(ValueError, match=r"sample_steps_per_sec\[0\]: expected a finite number, got 1000"):
+        FloorTable([1], [10**400], 2)
     with pytest.raises(TypeError, match="sample_batch_tokens: expected integers"):
         FloorTable([1.5], [1.0], 2)  # type: ignore[list-item]
     with pytest.raises(TypeError, match="sample_batch_tokens: expected a list of integers, got int"):

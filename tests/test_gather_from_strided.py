@@ -1,9 +1,8 @@
-"""`gather_from_strided`: brute force, every dtype byte for byte, offsets that make no sense, bad input."""
+"""`gather_from_strided`: brute force, every dtype byte for byte, offsets that make no sense."""
 
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import pytest
 import torch
@@ -95,23 +94,6 @@ def test_strided_input_and_out(backend: str) -> None:
         got = gather_from_strided(source[::2, ::2], i32([0, 1, 3]), 3, out=out)
     assert got is out
     assert out.tolist() == source[::2, ::2][[0, 2, 3]].tolist()
-
-
-BAD = [
-    ({"strided": torch.ones(3)}, ValueError, "strided: expected the same number of rows for each of 2 requests, got 3"),
-    ({"cu_seqlens": i32([0])}, ValueError, "strided: expected the same number of rows for each of 0 requests, got 4"),
-    ({"strided": torch.ones((1 << 18) + 2)}, ValueError, "B·N: expected at most 262144 rows, got 262146"),
-    ({"cu_seqlens": torch.tensor([0, 1, 2])}, TypeError, "cu_seqlens: expected dtype torch.int32"),
-    ({"rows": -1}, ValueError, "rows: expected an int in"),
-    ({"fill": None}, TypeError, "fill: expected a number, got NoneType"),
-    ({"out": torch.ones(2)}, ValueError, r"out: expected shape \[3\], got \[2\]"),
-]
-
-
-@pytest.mark.parametrize(("change", "error", "message"), BAD, ids=range(len(BAD)))
-def test_bad_input(change: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        gather_from_strided(**{"strided": torch.ones(4), "cu_seqlens": i32([0, 1, 3]), "rows": 3, **change})
 
 
 def test_compiles(backend: str) -> None:

@@ -71,20 +71,6 @@ def test_strided_input_and_out(backend: str) -> None:
     assert out.tolist() == [1, 8]
 
 
-@pytest.mark.parametrize(
-    ("args", "error", "message"),
-    [
-        ((torch.tensor([1.0]), 4, 2, 8), TypeError, "start_pos: expected dtype torch.int32 or torch.int64"),
-        ((torch.tensor([1]), 0, 2, 8), ValueError, "ratio: expected an int in"),
-        ((torch.tensor([1]), 4, 0, 8), ValueError, "coff: expected an int in"),
-        ((torch.tensor([1]), 4, 2, 0), ValueError, "max_verify_len: expected an int in"),
-    ],
-)
-def test_bad_input(args: tuple[torch.Tensor, int, int, int], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        max_safe_verify_len(*args)
-
-
 def test_compiles(backend: str) -> None:
     with dspark_ops.use_backend(backend):
         got = torch.compile(max_safe_verify_len, fullgraph=True, backend="aot_eager")(

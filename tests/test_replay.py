@@ -12,8 +12,9 @@ import tiny_trace
 import torch
 
 import dspark_ops.replay as module
+from dspark_ops.cost_cells import CostCells
 from dspark_ops.replay import Options, Violation, replay, step_rows
-from dspark_ops.trace import CostCells, Trace
+from dspark_ops.trace import Trace
 
 EXAMPLES = Path(__file__).parents[1] / "examples/traces"
 # T(M) = 10 + M microseconds.
@@ -116,6 +117,48 @@ def test_catches_a_trace_whose_tokens_do_not_give_its_lengths() -> None:
     trace.target_argmax[2, 0] += 1
     with pytest.raises(Violation, match=r"static and the trace differ in correct_len: \[0, 0\] and \[0, 1\]"):
         replay(trace, LINEAR, Options(batch=2))
+
+
+def test_catches_a_bonus_that_the_target_did_not_give() -> None:
+    trace = tiny([[0, 2], [1, 2]])
+    trace.bonus_token[2] += 1
+    with pytest.raises(Violation, match=r"static and the trace differ in bonus: \[105, 126\] and \[105, 127\]"):
+        replay(trace, LINEAR, Options(batch=2))
+
+
+@pytest.mark.parametrize("output", ["bonus", "commit_len", "new_seq_len"])
+def test_catches_static_that_commits_something_else(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    honest = module.accept_greedy
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        accepted = honest(*args, **kwargs)
+        getattr(accepted, output)[1] += 1
+        return accepted
+
+    monkeypatch.setattr(module, "accept_greedy", wrong)
+    with pytest.raises(Violation, match=f"static and the trace differ in {output}"):
+        replay(tiny([[0, 2], [1, 2]]), LINEAR, Options(batch=2))
+
+
+@pytest.mark.parametrize(("column", "committed"), [(0, True), (1, True), (2, False)])
+def test_compares_the_committed_tokens_and_no_others(
+    monkeypatch: pytest.MonkeyPatch, column: int, committed: bool
+) -> None:
+    honest = module.accept_greedy
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        accepted = honest(*args, **kwargs)
+        accepted.out_tokens[1, column] += 1
+        return accepted
+
+    monkeypatch.setattr(module, "accept_greedy", wrong)
+    trace = tiny([[0, 2], [1, 2]])
+    step = next(module.steps_of(trace, step_rows(trace, 2), "z"))
+    if committed:
+        with pytest.raises(Violation, match="static and the trace differ in committed tokens"):
+            module.accept_static(step)
+    else:
+        module.accept_static(step)
 
 
 def test_catches_compact_that_commits_something_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from workshop import Workshop
 
 # Every operator on random cases, whose lengths, slots, tiers, rows and budgets are often out of range.
 EQUAL = "tests/test_operators.py::test_equals_reference"
-CASES = (EQUAL, "tests/test_schedule_verify_lens.py", "tests/test_hostile.py")
+CASES = (EQUAL, "tests/test_bad_input.py", "tests/test_schedule_verify_lens.py", "tests/test_hostile.py")
 FAULTS = {
     "slot": ("csrc/cpu/prefix_survival.cpp", "row >= 0 && row < in.rows", "row >= -1 && row < in.rows + 2"),
     "cost row": ("csrc/common/order.h", "clamp64(rows, 0, length - 1)", "rows"),

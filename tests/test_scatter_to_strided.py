@@ -1,4 +1,4 @@
-"""`scatter_to_strided`: golden cases, every dtype byte for byte, fills, offsets that make no sense, bad input."""
+"""`scatter_to_strided`: golden cases, every dtype byte for byte, fills, offsets that make no sense."""
 
 from __future__ import annotations
 
@@ -153,36 +153,6 @@ def test_strided_input_conjugate_view_and_out(backend: str) -> None:
     assert got is out
     assert out[:3].tolist() == compact[:, ::2].tolist()
     assert out[3].tolist() == [0.0] * 4
-
-
-BAD = [
-    ({"compact": torch.tensor(1.0)}, ValueError, r"compact: expected shape \[rows, ...\], got \[\]"),
-    ({"compact": [1.0]}, TypeError, "compact: expected a torch.Tensor, got list"),
-    ({"cu_seqlens": torch.tensor([0, 1])}, TypeError, "cu_seqlens: expected dtype torch.int32"),
-    ({"cu_seqlens": i32([])}, ValueError, r"cu_seqlens: expected B \+ 1 values"),
-    ({"width": 0}, ValueError, "width: expected an int in"),
-    ({"cu_seqlens": i32([0] * 4), "width": 1 << 17}, ValueError, "B·N: expected at most 262144 rows, got 393216"),
-    ({"fill": "x"}, TypeError, "fill: expected a number, got str"),
-    ({"fill": 1j}, ValueError, "fill: expected a real number for torch.float32"),
-    ({"compact": torch.ones(1, dtype=torch.int32), "fill": 0.5}, ValueError, "fill: expected a value of torch.int32"),
-    ({"compact": torch.ones(1, dtype=torch.uint8), "fill": 256}, ValueError, "fill: expected a value of torch.uint8"),
-    ({"compact": torch.ones(1, dtype=torch.uint8), "fill": -1}, ValueError, "fill: expected a value of torch.uint8"),
-    ({"compact": torch.ones(1, dtype=torch.bool), "fill": 2}, ValueError, "fill: expected a value of torch.bool"),
-    (
-        {"compact": torch.ones(1, dtype=torch.complex128), "fill": 1},
-        ValueError,
-        "fill: expected 0 for torch.complex128",
-    ),
-    ({"out": torch.ones(3)}, ValueError, r"out: expected shape \[2\], got \[3\]"),
-    ({"out": torch.ones(2, dtype=torch.float64)}, TypeError, "out: expected dtype torch.float32"),
-    ({"out": torch.ones(4)[::2]}, ValueError, "out: an output must be contiguous"),
-]
-
-
-@pytest.mark.parametrize(("change", "error", "message"), BAD, ids=range(len(BAD)))
-def test_bad_input(change: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        scatter_to_strided(**{"compact": torch.ones(1), "cu_seqlens": i32([0, 1]), "width": 2, **change})
 
 
 def test_compiles_with_any_fill(backend: str) -> None:

@@ -143,37 +143,6 @@ ROWS: dict[str, Any] = {
     "max_verify_len": 2,
     "dummy_row": -1,
 }
-BAD_ROWS = [
-    ({"ring": 0}, ValueError, "ring: expected an int in"),
-    ({"max_verify_len": 0}, ValueError, "max_verify_len: expected an int in"),
-    ({"dummy_row": 1 << 31}, ValueError, "dummy_row: expected an int in"),
-    ({"request_slot": i32([0, 1])}, ValueError, r"request_slot: expected shape \[1\]"),
-    ({"swa_page": 4}, ValueError, "req_to_token, full_to_swa, swa_page: expected all of them or none"),
-    ({"swa_page": 0}, ValueError, "swa_page: expected an int in"),
-    ({"req_to_token": i32([[0]]), "swa_page": 1}, ValueError, "req_to_token, full_to_swa, swa_page: expected all"),
-    ({"out": torch.empty(1, 9, dtype=torch.int32)}, ValueError, r"out: expected shape \[1, 10\], got \[1, 9\]"),
-]
-
-
-@pytest.mark.parametrize(("change", "error", "message"), BAD_ROWS, ids=range(len(BAD_ROWS)))
-def test_bad_rows_input(change: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        state_rows(**{**ROWS, **change})
-
-
-BAD_BLOCKS = [
-    ({"block_table": i32([1])}, ValueError, r"block_table: expected shape \[B, blocks\]"),
-    ({"block_table": torch.ones(1, 2)}, TypeError, "block_table: expected dtype torch.int32 or torch.int64"),
-    ({"block_size": 0}, ValueError, "block_size: expected an int in"),
-    ({"out": torch.ones(1, 1, dtype=torch.int64)}, TypeError, "out: expected dtype torch.int32, got torch.int64"),
-]
-
-
-@pytest.mark.parametrize(("change", "error", "message"), BAD_BLOCKS, ids=range(len(BAD_BLOCKS)))
-def test_bad_blocks_input(change: dict[str, Any], error: type[Exception], message: str) -> None:
-    arguments = {"block_table": i32([[1]]), "block_size": 8, **{k: ROWS[k] for k in ("seqused", "start_pos")}}
-    with pytest.raises(error, match=message):
-        state_blocks(**{**arguments, "ratio": 4, "coff": 2, **change})
 
 
 def test_compiles(backend: str) -> None:

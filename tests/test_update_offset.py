@@ -1,4 +1,4 @@
-"""`update_offset`: an independent float32 loop, the cases that leave an offset alone, bad input."""
+"""`update_offset`: an independent float32 loop, the cases that leave an offset alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -119,30 +118,3 @@ def test_compiles_and_recompiles_for_another_rate() -> None:
         compiled(got, *args, decay=decay)
         dspark_ops.update_offset(want, *args, decay=decay)
         assert torch.equal(got, want) and got[0] != 1
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "text"),
-    [
-        ({"offset": torch.zeros(4)}, ValueError, r"offset: expected shape \[3\], got \[4\]"),
-        ({"offset": torch.zeros(3, dtype=torch.float64)}, TypeError, "offset: expected dtype torch.float32"),
-        ({"offset": torch.zeros(6)[::2]}, ValueError, "offset: an output must be contiguous"),
-        (
-            {"confidence": torch.zeros(3, 2, dtype=torch.bfloat16)},
-            TypeError,
-            "confidence: expected dtype torch.float32",
-        ),
-        ({"correct_len": torch.zeros(3, dtype=torch.int64)}, TypeError, "correct_len: expected dtype torch.int32"),
-        ({"verify_lens": lens(1, 1)}, ValueError, r"verify_lens: expected shape \[3\]"),
-        ({"slots": torch.zeros(3)}, TypeError, "slots: expected dtype torch.int32 or torch.int64"),
-        ({"decay": 1.5}, ValueError, r"decay: expected a number in \[0, 1\], got 1.5"),
-        ({"eta": float("nan")}, ValueError, "eta: expected a number"),
-        ({"limit": -1.0}, ValueError, "limit: expected a number"),
-        ({"limit": "4"}, TypeError, "limit: expected a number, got str"),
-    ],
-)
-def test_bad_input(change: dict[str, Any], error: type[Exception], text: str) -> None:
-    good = {"offset": torch.zeros(3), "confidence": torch.zeros(3, 2)}
-    good |= {"correct_len": lens(0, 0, 0), "verify_lens": lens(1, 1, 1)}
-    with pytest.raises(error, match=text):
-        dspark_ops.update_offset(**(good | change))

@@ -27,7 +27,7 @@ def arrays(requests: list[list[int]], gamma: int = 2, logit: float = 1.0) -> dic
         "src_index": request,
         "prompt_len": np.full_like(step, 10),
         "prefix_len": prefix.astype(np.int32),
-        "anchor_token": np.arange(len(rows), dtype=np.int32),
+        "anchor_token": np.where(step == 0, np.arange(len(rows)), np.roll(bonus, 1)).astype(np.int32),
         "draft_tokens": draft.astype(np.int32),
         "target_argmax": target.astype(np.int32),
         "z": z,

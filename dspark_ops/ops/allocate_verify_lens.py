@@ -35,6 +35,8 @@ def _check(
 ) -> None:  # fmt: skip
     _checks.tensor("logits" if is_logits else "confidence", values, _checks.FLOAT_DTYPES, ["rows", "γ"])
     (rows, gamma), device = values.shape, values.device
+    if slots is not None:
+        _checks.rank("slots", slots, ["B"])
     batch = rows if slots is None else slots.shape[0]
     _checks.verify_width(batch, gamma)
     _checks.optional("slots", slots, _checks.INDEX_DTYPES, [batch], device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -144,6 +144,42 @@ def _allocate(seqused: Tensor, rows: int, tables: Sequence[CompressorTable]) -> 
     return CompressorLayout(new(batch), new(batch), new(batch), tuple(entries))
 
 
+def prepare(
+    cu_seqlens: Tensor,
+    seqused: Tensor,
+    start_pos: Tensor,
+    rows: int,
+    tables: Sequence[CompressorTable],
+    clamp_seqused_kv: bool,
+    out: CompressorLayout | None,
+) -> tuple[CompressorLayout, tuple[Any, ...]]:
+    """The result, allocated if need be, and the operator's arguments."""
+    _checks.tensor("seqused", seqused, torch.int32, ["B"])
+    _checks.integer("rows", rows, 0, _MAX)
+    if not 1 <= len(tables) <= 2:
+        raise ValueError(f"tables: expected one or two, got {len(tables)}")
+    for k, table in enumerate(tables):
+        if table.slot_dtype not in (None, *_checks.INDEX_DTYPES):
+            raise TypeError(f"tables[{k}].slot_dtype: expected torch.int32 or torch.int64, got {table.slot_dtype}")
+        if out is None:
+            _check_table(f"tables[{k}]", seqused.shape[0], seqused.device, *table[:3])
+    if out is None:
+        out = _allocate(seqused, rows, tables)
+    _checks.result("out", out, CompressorLayout)
+    if len(out.entries) != len(tables):
+        raise ValueError(f"out.entries: expected one per table ({len(tables)}), got {len(out.entries)}")
+    for k, (table, entries) in enumerate(zip(tables, out.entries, strict=True)):
+        if table.slot_dtype not in (None, entries.slot.dtype):
+            raise TypeError(f"out.entries[{k}].slot: expected dtype {table.slot_dtype}, got {entries.slot.dtype}")
+    arguments: list[object] = []
+    for table in tables:
+        arguments += [table.ratio, table.page_table, table.page_size, table.pad_slot]
+    if len(tables) == 1:
+        arguments += [1, None, 1, 0]
+    outputs = [*out[:3], *out.entries[0], *(out.entries[1] if len(tables) == 2 else (None,) * 4)]
+    return out, (cu_seqlens, seqused, start_pos, rows, clamp_seqused_kv, *arguments, *outputs)
+
+
 def compressor_layout(
     cu_seqlens: Tensor,
     seqused: Tensor,
@@ -185,28 +221,6 @@ def compressor_layout(
 
     Source: the compressor metadata of DeepSeek-V4 serving on Ascend, from a uniform to a ragged number of rows.
     """
-    _checks.tensor("seqused", seqused, torch.int32, ["B"])
-    _checks.integer("rows", rows, 0, _MAX)
-    if not 1 <= len(tables) <= 2:
-        raise ValueError(f"tables: expected one or two, got {len(tables)}")
-    for k, table in enumerate(tables):
-        if table.slot_dtype not in (None, *_checks.INDEX_DTYPES):
-            raise TypeError(f"tables[{k}].slot_dtype: expected torch.int32 or torch.int64, got {table.slot_dtype}")
-        if out is None:
-            _check_table(f"tables[{k}]", seqused.shape[0], seqused.device, *table[:3])
-    if out is None:
-        out = _allocate(seqused, rows, tables)
-    _checks.result("out", out, CompressorLayout)
-    if len(out.entries) != len(tables):
-        raise ValueError(f"out.entries: expected one per table ({len(tables)}), got {len(out.entries)}")
-    for k, (table, entries) in enumerate(zip(tables, out.entries, strict=True)):
-        if table.slot_dtype not in (None, entries.slot.dtype):
-            raise TypeError(f"out.entries[{k}].slot: expected dtype {table.slot_dtype}, got {entries.slot.dtype}")
-    arguments: list[object] = []
-    for table in tables:
-        arguments += [table.ratio, table.page_table, table.page_size, table.pad_slot]
-    if len(tables) == 1:
-        arguments += [1, None, 1, 0]
-    outputs = [*out[:3], *out.entries[0], *(out.entries[1] if len(tables) == 2 else (None,) * 4)]
-    _op(cu_seqlens, seqused, start_pos, rows, clamp_seqused_kv, *arguments, *outputs)
+    out, arguments = prepare(cu_seqlens, seqused, start_pos, rows, tables, clamp_seqused_kv, out)
+    _op(*arguments)
     return out

@@ -19,6 +19,7 @@ def _check(
 ) -> None:  # fmt: skip
     batch, gamma, device = _planning.check_survival(survival)
     _planning.check_rules(batch, gamma, device, caps, min_verify_len, max_verify_len, survival_eps, max_rows)
+    _checks.rank("step_ns", step_ns, ["M"])
     _planning.check_cost(batch, max_verify_len or gamma + 1, device, step_ns, base_ns, base_ns_tensor, max_rows)
     _planning.check_search(search, min_gain_ppm)
     _planning.check_tiers(device, tiers, fill_tier)

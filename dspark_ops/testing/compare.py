@@ -25,13 +25,13 @@ def written(stem: str) -> list[tuple[int, str]]:
 def run(stem: str, args: Case, backend: str) -> Case:
     """Run the operator on clones of `args`; returns the clones, outputs written."""
     clones = tuple(a.clone() if isinstance(a, Tensor) else a for a in args)
-    namespace = _backends.get_backend(backend).namespace
-    getattr(getattr(torch.ops, namespace), stem).default(*clones)
+    _backends.get_backend(backend).operator(stem)(*clones)
     return clones
 
 
 def _bits(t: Tensor) -> Tensor:
-    return t.contiguous().view(torch.uint8).reshape(*t.shape, -1) if t.numel() else t
+    # A copy: one element of any stride counts as contiguous, but cannot be viewed as bytes.
+    return t.clone(memory_format=torch.contiguous_format).view(torch.uint8).reshape(*t.shape, -1) if t.numel() else t
 
 
 def assert_same(stem: str, name: str, got: Tensor, want: Tensor) -> None:

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import triton
 from torch import Tensor
+
+# The survival product and the calibration are products and sums of their own: nothing may be contracted to an FMA.
+EXACT = {"enable_fp_fusion": False}
+
+
+def jit(fn: Any) -> Any:
+    """A kernel that is compiled once per argument form: which tensors are there, their dtypes, and the constexprs.
+
+    Triton would also compile anew when an int becomes 1 or a multiple of 16, or a pointer is aligned differently: a
+    batch size, a budget or a slice of a workspace that changes in every step would then cost a compilation each.
+    """
+    parameters = inspect.signature(fn).parameters.values()
+    values = [p.name for p in parameters if "constexpr" not in str(p.annotation)]
+    return triton.jit(do_not_specialize=values, do_not_specialize_on_alignment=values)(fn)
+
+
+def padded(n: int, least: int) -> int:
+    """The power of two that holds n, at least `least`."""
+    return max(least, triton.next_power_of_2(n))
 
 
 def contiguous(t: Tensor | None) -> Tensor | None:

@@ -1,0 +1,62 @@
+"""The build: what it says without torch, what a failed one leaves behind, what a source archive holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from workshop import ROOT, Workshop
+
+from dspark_ops import _backends
+
+
+def test_without_torch_it_says_what_to_install() -> None:
+    program = "import runpy, sys; sys.modules['torch'] = None; runpy.run_path('setup.py')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == ""
+    assert re.fullmatch(r"dspark_ops: .*`pip install torch`.*`pip install --no-build-isolation`\.\n", done.stderr)
+
+
+@pytest.mark.parametrize("required", ["0", "1"])
+def test_a_failed_build_leaves_no_older_library(tmp_path: Path, required: str) -> None:
+    shop = Workshop(tmp_path / "shop", CXX="false", DSPARK_REQUIRE_NATIVE=required)
+    stale = [
+        tmp_path / folder / "dspark_ops" / name
+        for folder in ("shop", "built")
+        for name in ("_C.abi3.so", "_C.cpython-39-x86_64-linux-gnu.so")
+    ]
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (0, 0))
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--build-lib", str(tmp_path / "built")]
+    done = subprocess.run(command, cwd=shop.folder, env=shop.env, capture_output=True, text=True)
+    assert done.returncode == int(required), done.stderr
+    assert ("native CPU back end NOT built" in done.stdout) == (required == "0")
+    assert not [path for path in stale if path.exists()]
+
+
+def test_refuses_to_choose_between_two_libraries(tmp_path: Path) -> None:
+    assert _backends._load_native(tmp_path)[1].startswith("the native library is not built")
+    (tmp_path / "_C.abi3.so").touch()
+    assert _backends._load_native(tmp_path)[1].startswith("the native library does not load")
+    (tmp_path / "_C.so").touch()
+    ok, reason = _backends._load_native(tmp_path)
+    assert not ok and reason.startswith("more than one native library, so one is stale: _C.abi3.so, _C.so;")
+
+
+def test_a_source_archive_can_build_and_test_itself(tmp_path: Path) -> None:
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    held = set((tmp_path / "dspark_ops.egg-info/SOURCES.txt").read_text().splitlines())  # what sdist packs
+    folders = ("csrc", "dspark_ops", "tests", "examples", "bench", "docs")
+    files = {str(p.relative_to(ROOT)) for folder in folders for p in (ROOT / folder).rglob("*.*") if p.is_file()}
+    wanted = {name for name in files if not name.endswith((".so", ".pyc"))}
+    wanted |= {"setup.py", "pyproject.toml", "Makefile", "README.md", "requirements-build.txt", "dspark_ops/py.typed"}
+    assert wanted >= {"tests/golden/accept.json", "csrc/common/params.h", "examples/traces/greedy_small.npz"}
+    assert wanted <= held, wanted - held
+    assert not [name for name in held if name.endswith((".so", ".pyc"))]
