@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 
 import dspark_ops
+from dspark_ops._backends import NotServed, get_backend
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         metafunc.parametrize("backend", dspark_ops.available_backends("cpu"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A back end that has only some operators is tested with those."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    if "backend" in params and "stem" in params and not get_backend(params["backend"]).serves(params["stem"]):
+        pytest.skip(f"{params['backend']} does not have {params['stem']}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    try:
+        yield
+    except NotServed as reason:
+        if "backend" not in getattr(getattr(item, "callspec", None), "params", {}):
+            raise
+        pytest.skip(str(reason))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
