@@ -31,7 +31,6 @@ class Assignment {
   __aicore__ inline void write(Cut cut, int32_t* lens, int32_t* cu_seqlens) {
     int64_t before = 0;
     if (cu_seqlens) write_zero(cu_seqlens);
-    make_offsets(offsets(), kSlot);
     for (int64_t r = 0; r < rules_.batch; r += kSlot) {
       const uint32_t requests = uint32_t(min64(kSlot, rules_.batch - r)), lanes = round_up(requests, kLanes);
       count_piece(cut, r, requests, lanes);

@@ -7,6 +7,8 @@
 
 namespace dspark::ascend {
 
+constexpr uint32_t kOffsets = 11;  // slot; its values are for as many words as there are keys, or as a slot holds
+
 struct Totals {
   int64_t count = 0;     // candidates
   int64_t tau0 = 0;      // tau of the mandatory rows alone, Q43
@@ -64,7 +66,7 @@ class Candidates {
   __aicore__ inline Candidates(const Arena& arena, const Rules& rules, const Keys& keys)
       : arena_(arena), rules_(rules), keys_(keys), floor_(rules.min_verify_len > 1 ? rules.min_verify_len : 1) {}
 
-  // Goes over all requests once: survival, keys, totals.
+  // Goes over all requests once: survival, keys, totals. Leaves 0, 4, 8, ... in the slot of the offsets.
   __aicore__ inline Totals collect(const Source& source) {
     Totals totals;
     SurvivalTiles tiles(arena_, source, rules_.batch, rules_.gamma);
@@ -79,6 +81,8 @@ class Candidates {
         keep_tile(x, tile);
       }
     }
+    if (keys_.size > 0)
+      make_offsets(arena_.slot<int32_t>(kOffsets), keys_.resident() ? uint32_t(keys_.size) : kSlot);
     return totals;
   }
 

@@ -113,8 +113,8 @@ class SurvivalTiles {
     sync<HardEvent::V_S>();
     load_owners(tile);
     for (uint32_t i = 0; i < tile.requests; ++i) {
-      if (is_read(tile, i))
-        load(rows[i * stride_], values[uint64_t(row_of(tile, i) * gamma_ + tile.draft)], tile.drafts);
+      const int64_t row = row_of(tile, i);
+      if (is_read(row, i)) load(rows[i * stride_], values[uint64_t(row * gamma_ + tile.draft)], tile.drafts);
       else if (has_unread_) unread.SetValue(i, 1.0f);
     }
     sync<HardEvent::S_V>();
@@ -164,9 +164,9 @@ class SurvivalTiles {
     sync<HardEvent::MTE2_S>();
   }
 
-  __aicore__ inline bool is_read(const Tile& tile, uint32_t i) const {
+  __aicore__ inline bool is_read(int64_t row, uint32_t i) const {
     const Freshness& f = source_.freshness;
-    if (!is_inside(row_of(tile, i))) return false;
+    if (!is_inside(row)) return false;
     if (!f.optimistic) return true;
     if (f.fresh && !fresh().GetValue(i)) return false;
     if (!f.generation) return true;

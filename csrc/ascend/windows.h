@@ -15,7 +15,7 @@
 
 namespace dspark::ascend {
 
-constexpr uint32_t kPairs = 1, kLimbs = 3, kSpare = 6, kValues = 9, kTimes = 8, kWork = 10, kOffsets = 11;
+constexpr uint32_t kPairs = 1, kLimbs = 3, kSpare = 6, kTimes = 8, kValues = 9, kWork = 10;  // slots
 
 class Windows {
  public:
@@ -49,7 +49,6 @@ class Windows {
     if (count) tau_before = tau(first + count);
     first += count;
     const int64_t left = totals_.count - first;
-    make_offsets(offsets(), kSlot);
     single_ = ties_ > 0;
     if (single_) {
       count = uint32_t(min64(ties_, kSlot));
@@ -59,8 +58,7 @@ class Windows {
       count = uint32_t(min64(left, kSlot));
       if (keys_.resident()) sort(pairs(), arena_.pairs(kLimbs, 2), arena_.slot(0), offsets(), uint32_t(keys_.size));
       else collect_best();
-      make_offsets(offsets(), kSlot);
-      const Local<int32_t> places = arena_.slot<int32_t>(kTimes);
+        const Local<int32_t> places = arena_.slot<int32_t>(kTimes);
       multiply(places, offsets(), int32_t(2), lanes());
       gather(values(), pairs(), places, 0, lanes());
       if (left > count) count_ties();

@@ -1,8 +1,11 @@
-// The launch stubs that CANN's build would generate, and what tests and benchmarks set and read.
+// The runtime's side of a launch: the stubs that CANN's build would generate, a stream, and what tests set and read.
+#include <stdexcept>
+
 #include "aclrtlaunch_dspark_allocate_verify_lens.h"
 #include "aclrtlaunch_dspark_plan_budget.h"
 #include "aclrtlaunch_dspark_prefix_survival.h"
 #include "aclrtlaunch_dspark_schedule_verify_lens.h"
+#include "ascend/host/submit.h"
 #include "ascendc_on_host/machine.h"
 
 extern "C" {
@@ -11,6 +14,17 @@ void dspark_prefix_survival(dspark::SurvivalParams);
 void dspark_plan_budget(uint8_t*, dspark::PlanBudgetParams);
 void dspark_schedule_verify_lens(uint8_t*, dspark::ScheduleParams);
 void dspark_allocate_verify_lens(uint8_t*, dspark::AllocateParams);
+}
+
+// A stream that runs at once. The launch gets its own copy, as from torch_npu's queue.
+void dspark::ascend::submit(const char* name, int32_t, std::function<uint32_t(void*)> launch) {
+  static char stream;
+  const std::function<uint32_t(void*)> queued = std::move(launch);
+  try {
+    if (const uint32_t error = queued(&stream)) throw std::runtime_error("error " + std::to_string(error));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(std::string(name) + ": " + error.what());
+  }
 }
 
 namespace {
