@@ -9,10 +9,12 @@ HAS_TORCH := $(BIN)/python -c 'import torch; raise SystemExit(not torch.__versio
 TRACES := examples/traces
 SOURCES := $(shell find csrc -type f) setup.py pyproject.toml
 
-.PHONY: help demo test bench lint clean
+.PHONY: help demo test test-triton aot bench lint clean
 help:
 	@echo "make demo    replay a real trace: static, cap-accept and compact side by side"
 	@echo "make test    run the test suite (ARGS='-k name' selects)"
+	@echo "make test-triton   what runs on every back end, on Triton's interpreter (minutes); make test has a part of it"
+	@echo "make aot     compile the Triton kernels for GPUs that need not be here; fails on a spill"
 	@echo "make bench   measure"
 	@echo "make lint    ruff and mypy"
 	@echo "make clean   remove .venv and what was built"
@@ -23,6 +25,12 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-triton: $(VENV)/.installed
+	@TRITON_INTERPRET=1 $(BIN)/python -m pytest -k triton_interpret $(ARGS)
+
+aot: $(VENV)/.installed
+	@$(BIN)/python bench/aot.py $(ARGS)
 
 bench: $(VENV)/.installed
 	@$(BIN)/python bench/run.py $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
@@ -15,9 +16,9 @@ import torch
 from . import ascend_host, cuda_host
 
 
-def _load_native(folder: Path = Path(__file__).parent) -> tuple[bool, str]:
-    """Load the compiled library once; it registers its kernels with the dispatcher."""
-    found = sorted(folder.glob("_C*.so"))
+def _load_native(folder: Path = Path(__file__).parent, name: str = "_C") -> tuple[bool, str]:
+    """Load a compiled library once; it registers its kernels with the dispatcher."""
+    found = sorted(folder.glob(f"{name}*.so"))
     if not found:
         return False, "the native library is not built (no compiler, or an error: `pip install -v` says which)"
     if len(found) > 1:
@@ -29,7 +30,20 @@ def _load_native(folder: Path = Path(__file__).parent) -> tuple[bool, str]:
     return True, f"loaded {found[0].name}"
 
 
+def _load_ascend() -> tuple[bool, str]:
+    """Load the Ascend library after torch_npu, in whose terms it is written. torch_npu is not imported without it."""
+    if not any(Path(__file__).parent.glob("_ascend*.so")):
+        return False, "not built: needs CANN (ASCEND_HOME_PATH) and torch_npu where dspark_ops is built"
+    try:
+        importlib.import_module("torch_npu")
+    except (ImportError, OSError) as error:
+        return False, f"torch_npu does not load: {error}"
+    return _load_native(name="_ascend")
+
+
 _native = _load_native()
+_native_cuda = _load_native(name="_cuda")
+_native_ascend = _load_ascend()
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,7 @@ class Backend:
     device: str | None
     namespace: str
     available: Callable[[], tuple[bool, str]]
+    for_tests: bool = False  # runs a device's kernels on a CPU, slowly; never chosen unasked
     stems: tuple[str, ...] | None = None
 
     def serves(self, stem: str) -> bool:
@@ -65,6 +80,17 @@ def has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
+def serves_cuda() -> bool:
+    """Whether native code is registered for CUDA tensors, so that nothing else must be."""
+    return _native_cuda[0]
+
+
+def _cuda() -> tuple[bool, str]:
+    if not serves_cuda() or torch.cuda.is_available():
+        return _native_cuda
+    return False, f"{_native_cuda[1]}, but torch sees no GPU"
+
+
 def _triton() -> tuple[bool, str]:
     if not has_triton():
         return False, "triton is not installed (pip install 'dspark_ops[triton]')"
@@ -78,21 +104,17 @@ def _triton_interpret() -> tuple[bool, str]:
     return interpreted, "Triton's interpreter" if interpreted else "needs TRITON_INTERPRET=1 set before Python starts"
 
 
-def _not_in_this_release() -> tuple[bool, str]:
-    return False, "not part of this release"
-
-
 _BACKENDS = {
     b.name: b
     for b in (
         Backend("reference", None, "dspark_reference", lambda: (True, "plain torch, any device")),
         Backend("cpu", "cpu", "dspark", lambda: _native),
         Backend("triton", "cuda", "dspark_triton", _triton),
-        Backend("cuda", "cuda", "dspark", _not_in_this_release),
-        Backend("ascend", "npu", "dspark", _not_in_this_release),
-        Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret),
-        Backend("cuda_host", "cpu", cuda_host.NAMESPACE, cuda_host.available),
-        Backend("ascend_host", "cpu", ascend_host.NAMESPACE, ascend_host.available, ascend_host.STEMS),
+        Backend("cuda", "cuda", "dspark", _cuda),
+        Backend("ascend", "npu", "dspark", lambda: _native_ascend, stems=ascend_host.STEMS),
+        Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret, for_tests=True),
+        Backend("cuda_host", "cpu", cuda_host.NAMESPACE, cuda_host.available, for_tests=True),
+        Backend("ascend_host", "cpu", ascend_host.NAMESPACE, ascend_host.available, True, ascend_host.STEMS),
     )
 }
 

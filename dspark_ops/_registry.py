@@ -92,7 +92,8 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
         # A file of kernels has the name of the file of references; it may hold more than one operator.
         kernel = _lazy("triton", reference.__module__.rpartition(".")[2], stem)
         _define("dspark_triton", stem, kernel)
-        _define("dspark", stem, kernel, key="CUDA")
+        if not _backends.serves_cuda():
+            _define("dspark", stem, kernel, key="CUDA")
     _define(cuda_host.NAMESPACE, stem, cuda_host.kernel(stem))
     if stem in ascend_host.STEMS:
         _define(ascend_host.NAMESPACE, stem, ascend_host.kernel(stem))

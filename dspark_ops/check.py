@@ -83,7 +83,8 @@ def check_directory(directory: Path, backend: str | None = None, seconds: float 
                 outcomes.append(check_file(path, device))
             except _backends.NotServed as reason:
                 notes.append(f"not checked, {path.name}: {reason}")
-    backends = [backend] if backend is not None else _backends.available_backends("cpu")
+    available = [name for name in _backends.available_backends("cpu") if not _backends.get_backend(name).for_tests]
+    backends = [backend] if backend is not None else available
     compared = [name for name in backends if name != "reference"]
     if not compared:
         native = _backends.get_backend("cpu").available()[1]

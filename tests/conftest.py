@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 
 import pytest
@@ -9,6 +10,16 @@ import pytest
 import dspark_ops
 from dspark_ops._backends import NotServed, get_backend
 from dspark_ops._registry import stems
+
+if os.environ.get("TRITON_INTERPRET") == "1":
+    import fast_interpreter
+
+    fast_interpreter.install()
+
+
+def cases_for(backend: str, cases: int) -> int:
+    """How many of so many random cases a back end is given: an interpreter takes a thousand times as long."""
+    return max(1, cases // 5) if backend == "triton_interpret" else cases
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

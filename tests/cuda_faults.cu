@@ -127,7 +127,8 @@ int refused(const char* name) {
   else if (!strcmp(name, "empty_grid")) c.gridDim = dim3(0);
   else if (!strcmp(name, "grid_too_high")) c.gridDim = dim3(1, 65536);
   else if (!strcmp(name, "shared_not_asked_for")) c.dynamicSmemBytes = 49 << 10;
-  else if (!strcmp(name, "shared_past_target")) return cudaFuncSetAttribute(clean, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10);
+  else if (!strcmp(name, "shared_past_target"))
+    return cudaFuncSetAttribute(clean, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10);
   else return -1;
   return cudaLaunchKernelEx(&c, clean, static_cast<int*>(nullptr), 0);
 }

@@ -10,6 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import dspark_ops
+from conftest import cases_for
 from dspark_ops import _backends, _registry
 from dspark_ops.ops import plan_budget
 from dspark_ops.testing import Mismatch, case, compare, run, written
@@ -51,7 +52,7 @@ def assert_writes_all(stem: str, args: Case, kernel: Callable[[Case], Case]) -> 
 
 @pytest.mark.parametrize("stem", STEMS)
 def test_equals_reference(stem: str, backend: str) -> None:
-    for seed in range(200):
+    for seed in range(cases_for(backend, 200)):
         compare(stem, case(stem, seed), backend)
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dspark_ops
+from conftest import cases_for
 from dspark_ops.cost import AdditiveTable, FloorTable
 from dspark_ops.testing import case
 from golden_data import load
@@ -41,7 +42,7 @@ def test_paper_appendix_a(c2: float, search: str, drafts: int, backend: str) -> 
 
 def test_equals_definition(backend: str) -> None:
     """Against fractions: both searches, caps, floors, eps, max_rows, min_gain, tiers and tier_tau."""
-    for seed in range(250):
+    for seed in range(cases_for(backend, 250)):
         args = case("plan_budget", seed)
         survival, step_ns, base, base_tensor, caps, low, high, eps, search, max_rows, ppm, tiers, fill, stats, tau = (
             args

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dspark_ops
+from conftest import cases_for
 from dspark_ops.testing.planning import KINDS, confidences
 from golden_data import load
 from oracle import Oracle, Rules
@@ -24,7 +25,7 @@ def test_golden(backend: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_equals_definition_at_every_budget(kind: str, backend: str) -> None:
     rng = Random(kind)
-    for _ in range(6):
+    for _ in range(cases_for(backend, 6)):
         batch, gamma = rng.randint(1, 8), rng.randint(1, 6)
         caps = [rng.randint(0, gamma + 1) for _ in range(batch)] if rng.random() < 0.5 else None
         high = rng.choice([None, rng.randint(1, gamma + 1)])

@@ -45,7 +45,7 @@ __device__ __forceinline__ void commit(const AcceptParams& p, int64_t r, int64_t
     out[k] = k == correct ? bonus : draft;
   }
   p.correct_len[r] = int32_t(correct);
-  p.trimmed[r] = active ? int32_t(raw - correct) : 0;
+  p.trimmed[r] = active && !p.cu_seqlens ? int32_t(raw - correct) : 0;
   p.bonus[r] = bonus;
   p.commit_len[r] = int32_t(committed);
   if (p.new_seq_len) p.new_seq_len.set(r, saturate32(saturate32(p.prefix[r]) + committed));

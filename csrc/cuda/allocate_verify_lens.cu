@@ -2,7 +2,7 @@
 //
 // Keys are collected from the history where there is one, else from the current confidences, and sorted once for the
 // search. A budget that came from history, or was given, then needs only a selection among the current keys.
-// Barriers at B = 64, G = 7: about 77 of the sort and 20 around it; 13 for the selection. Memory: each input is read once.
+// Barriers at B = 64, G = 7: about 77 of the sort and 20 around it; 13 for the selection. Each input is read once.
 #include "cuda/large.cuh"
 
 namespace dspark::cuda {

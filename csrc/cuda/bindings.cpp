@@ -1,5 +1,5 @@
-// Registers the CUDA operators (schemas: dspark_ops/ops/<stem>.py). With DSPARK_CUDA_HOST the very same launchers, built
-// on csrc/emulation/cuda_on_host, are registered for CPU tensors in a namespace of their own.
+// Registers the CUDA operators (schemas: dspark_ops/ops/<stem>.py). With DSPARK_CUDA_HOST the very same launchers,
+// built on csrc/emulation/cuda_on_host, are registered for CPU tensors in a namespace of their own.
 #include <torch/csrc/stable/accelerator.h>
 
 #include "common/bind_accept.h"

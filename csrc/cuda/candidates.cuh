@@ -65,7 +65,8 @@ struct Execution {
 };
 
 template <class TeamType>
-__device__ Execution execute(TeamType& team, const Totals& totals, int64_t budget, int64_t max_rows, const Tiers& tiers) {
+__device__ Execution execute(TeamType& team, const Totals& totals, int64_t budget, int64_t max_rows,
+                             const Tiers& tiers) {
   const int64_t most = totals.most(max_rows);
   const int64_t bounded = clamp64(budget, 0, most);
   int64_t tier = INT64_MAX;

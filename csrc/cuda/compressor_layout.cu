@@ -11,7 +11,8 @@ __device__ __forceinline__ uint32_t start_of(const CompressorLayoutParams& p, in
 }
 
 // Entries of request i. Lengths reach 2^32 - 2, so 32-bit division serves.
-__device__ __forceinline__ int64_t entries_of(const CompressorLayoutParams& p, const CompressorTableParams& t, int64_t i) {
+__device__ __forceinline__ int64_t entries_of(const CompressorLayoutParams& p, const CompressorTableParams& t,
+                                              int64_t i) {
   const uint32_t start = start_of(p, i), end = start + uint32_t(saturate32(p.seqused[i])), ratio = uint32_t(t.ratio);
   return int64_t(end / ratio) - start / ratio;
 }
@@ -23,7 +24,7 @@ __device__ __forceinline__ int64_t slot_of(const CompressorTableParams& t, int64
   const int64_t id = t.page_table[request * t.pages + page];
   const int64_t largest = t.slot.is_int64 ? INT64_MAX : INT32_MAX;
   if (id < 0) return t.pad_slot;
-  // Below 2^32 pages of below 2^31 entries nothing overflows, and the long division is spared.
+  // Below 2^31 pages of below 2^31 entries nothing overflows, and the long division is spared.
   const bool fits = id < int64_t(1) << 31 ? id * size + within <= largest : id <= (largest - within) / size;
   return fits ? id * size + within : t.pad_slot;
 }

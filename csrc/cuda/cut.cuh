@@ -37,7 +37,7 @@ __device__ __forceinline__ Cut cut_sorted(const uint32_t* sorted, int64_t count,
   return {key, admitted - low, true};
 }
 
-// The digit whose bin holds the `wanted`-th largest, and how many lie in higher bins; by the first warp, four bins a lane.
+// The digit whose bin holds the `wanted`-th largest, and how many lie above it; by the first warp, four bins a lane.
 __device__ __forceinline__ void find_digit(SelectStorage& storage, int64_t wanted) {
   constexpr int kPerLane = kBins / 32;
   const int lane = int(threadIdx.x), top = kBins - 1 - lane * kPerLane;

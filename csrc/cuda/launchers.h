@@ -1,5 +1,5 @@
-// Every CUDA operator: one launcher each, defined in csrc/cuda/<stem>.cu. A launcher issues its kernels on the stream and
-// returns; it allocates nothing and never waits, so it may be captured into a graph. Free of torch.
+// Every CUDA operator: one launcher each, defined in csrc/cuda/<stem>.cu. A launcher issues its kernels on the stream
+// and returns; it allocates nothing and never waits, so it may be captured into a graph. Free of torch.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,9 +1,9 @@
 // Moving and filling byte ranges by one warp, 16 bytes a lane wherever addresses allow it.
 //
-// A warp takes 4 KB of one row, eight accesses in flight per lane: hidden states and logits (10 KB to 600 KB a row) reach
-// memory bandwidth, and short rows still spread over all multiprocessors. Source and destination of a row may be aligned
-// differently (odd row sizes, views); the widest access that both can have is found per row, and only bytes before the
-// first and after the last of those are moved one by one.
+// A warp takes 4 KB of one row, eight accesses in flight per lane, to keep memory busy on hidden states and logits
+// (10 KB to 600 KB a row), and short rows still spread over all multiprocessors. Source and destination of a row may be
+// aligned differently (odd row sizes, views); the widest access that both can have is found per row, and only bytes
+// before the first and after the last of those are moved one by one.
 #pragma once
 #include "common/params.h"
 #include "cuda/device.cuh"
@@ -41,7 +41,8 @@ __device__ __forceinline__ uint8_t fill_byte(int64_t fill, int64_t element_bytes
 }
 
 // Bytes [first, first + bytes) of a row that is filled; `to` is where the first goes.
-__device__ __forceinline__ void fill_bytes(const MoveRowsParams& p, uint8_t* to, int64_t first, int64_t bytes, int lane) {
+__device__ __forceinline__ void fill_bytes(const MoveRowsParams& p, uint8_t* to, int64_t first, int64_t bytes,
+                                           int lane) {
   const int64_t head = min64(bytes, int64_t(-reinterpret_cast<uintptr_t>(to) & 15));
   const int64_t words = (bytes - head) / 16, tail = head + words * 16;
   uint32_t word[4] = {0, 0, 0, 0};

@@ -1,8 +1,8 @@
 // Which request owns a row: an exclusive sum of lengths, then a bisection.
 //
-// Up to kBlockRequests each block sums all lengths for itself, in shared memory: one launch, any number of blocks, and a
-// bisection of shared words. Summing 256 lengths is two barriers, far less than a second launch. Above, one block writes
-// the offsets to global memory and a second launch reads them.
+// Up to kBlockRequests each block sums all lengths for itself, in shared memory: one launch, any number of blocks, and
+// a bisection of shared words. Summing 256 lengths is two barriers, far less than a second launch. Above, one block
+// writes the offsets to global memory and a second launch reads them.
 #pragma once
 #include "common/order.h"
 #include "cuda/team.cuh"

@@ -1,7 +1,7 @@
 // What the planning kernels share: the shared memory of a block, and the steps from a budget to lengths and stats.
 //
-// One block and one launch while all keys fit shared memory (16384 keys, 68 KB): a launch and a grid-wide wait cost more
-// than the whole plan. Block size and keys per thread follow the problem, so that B = 8 does not pay for B = 1024.
+// One block and one launch while all keys fit shared memory (16384 keys, 67 KB): more blocks would have to wait for one
+// another several times. Block size and keys per thread follow the problem, so that B = 8 does not pay for B = 1024.
 // Above that (large.cuh): a kernel over all requests, CUB's device sort where a budget is searched, and one block that
 // does the rest with these same functions on global memory.
 #pragma once

@@ -1,4 +1,4 @@
-// The budget is known, so nothing is sorted: a radix select finds the cut (cut.cuh), and lengths are counts (assign.cuh).
+// The budget is known, so nothing is sorted: a radix select finds the cut (cut.cuh), lengths are counts (assign.cuh).
 #include "cuda/large_given.cuh"
 
 namespace dspark::cuda {

@@ -3,3 +3,7 @@
 The functions take the arguments of the dispatcher schema, already checked, and are imported at the first call. The same
 kernels serve CUDA and ROCm and, under TRITON_INTERPRET=1, a CPU.
 """
+
+from ._warmup import batches, warmup
+
+__all__ = ["batches", "warmup"]

@@ -79,7 +79,8 @@ void record(const void* address, size_t bytes, bool is_write, bool is_atomic) {
   for (size_t i = 0; i < bytes; ++i) {
     Cell& c = cell(reinterpret_cast<uintptr_t>(address) + i);
     if (c.unwritten && (!is_write || is_atomic)) fail("read of shared memory that no thread has written");
-    if (conflict(c.write, access)) fail(is_write ? "race: two writes without a barrier" : "race: read after a write without a barrier");
+    if (conflict(c.write, access))
+      fail(is_write ? "race: two writes without a barrier" : "race: read after a write without a barrier");
     if (is_write) {
       for (const Access& read : c.read)
         if (conflict(read, access)) fail("race: write after a read without a barrier");

@@ -1,4 +1,4 @@
-// Arithmetic intrinsics. Each is exact or correctly rounded, so a CPU gives the device's bits (compile without contraction).
+// Arithmetic intrinsics. Each is exact or correctly rounded, so a CPU gives the device's bits (without contraction).
 #pragma once
 #include <math.h>
 

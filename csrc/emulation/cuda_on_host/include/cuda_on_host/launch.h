@@ -50,7 +50,8 @@ cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute, int bytes) {
 }
 
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
   return cuda_on_host::run(reinterpret_cast<const void*>(kernel), *config, [&] { kernel(Parameters(arguments)...); });
 }
 

@@ -1,4 +1,4 @@
-// The part of CUB's device radix sort that is in use. It runs as one step on the host: CUB's own kernels are not emulated.
+// The part of CUB's device radix sort that is in use. It runs as one step on the host: CUB's kernels are not emulated.
 #pragma once
 #include <algorithm>
 
