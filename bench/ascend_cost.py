@@ -57,7 +57,9 @@ def calls(batch: int, gamma: int, seed: int) -> Iterator[Call]:
         out = _empty([batch, gamma], torch.float32)
         return (values, is_logits, scale, scale, None, None, None, False, None, None, None, out, None)
 
-    def allocate(values: torch.Tensor, at: torch.Tensor | None, history: Any, budget: int, search: int) -> tuple[Any, ...]:
+    def allocate(
+        values: torch.Tensor, at: torch.Tensor | None, history: Any, budget: int, search: int
+    ) -> tuple[Any, ...]:
         return (
             values, False, None, None, None, at, *history, budget, None, *cost, *rules, search, -1, 0, None, False, *plan,
         )  # fmt: skip

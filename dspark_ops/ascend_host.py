@@ -1,4 +1,4 @@
-"""The AscendC sources on a CPU: builds them on csrc/emulation/ascendc_on_host with g++ at the first call, into a user cache.
+"""The AscendC sources on a CPU: builds them on csrc/emulation with g++ at the first call, into a user cache.
 
 A test tool, not a back end for users. It runs the very kernels of csrc/ascend, the launches of csrc/ascend/host and the
 bindings, and refuses what the chip would not forgive (csrc/emulation/ascendc_on_host/README.md). It serves the
@@ -100,23 +100,32 @@ def build() -> Path:
 
 
 def _link(scratch: Path) -> Path:
-    root, torch_root = shared.sources(), Path(torch.__file__).parent
-    units = [root / "ascend/host/launch.cpp", root / "ascend/host/bindings.cpp"]
+    root, torch_lib = shared.sources(), Path(torch.__file__).parent / "lib"
+    units = [root / "ascend/host/launch.cpp", root / "ascend/host/bindings.cpp"]  # submit.cpp is torch_npu's
     units += [*root.glob("ascend/*.cpp"), *root.glob("emulation/ascendc_on_host/*.cpp")]
-    bindings = [f"-I{torch_root / 'include'}", "-DDSPARK_ASCEND_HOST", "-DTORCH_TARGET_VERSION=0x020b000000000000"]
-
-    def one(unit: Path) -> str:
-        out = str(scratch / f"{unit.stem}.o")
-        extra = bindings if unit.name == "bindings.cpp" else []
-        shared._run([*compile_command(), *extra, "-c", str(unit), "-o", out])
-        return out
-
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(one, sorted(units)))
+        objects = list(pool.map(lambda unit: _object(unit, scratch), sorted(units)))
     library = scratch / "ascend_host.so"
-    link = [f"-L{torch_root / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10", "-pthread"]
-    shared._run([*compile_command(), "-shared", *objects, *link, "-o", str(library)])
+    link = [f"-L{torch_lib}", "-ltorch", "-ltorch_cpu", "-lc10", "-pthread"]
+    shared._run([*compile_command(), "-shared", *map(str, objects), *link, "-o", str(library)])
     return library
+
+
+def _object(unit: Path, scratch: Path) -> Path:
+    """The compiled unit, from the cache if the compiler has seen the same text with the same flags before."""
+    command = compile_command()
+    if unit.name == "bindings.cpp":
+        include = Path(torch.__file__).parent / "include"
+        command += [f"-isystem{include}", "-DDSPARK_ASCEND_HOST", "-DTORCH_TARGET_VERSION=0x020b000000000000"]
+    text = shared._run([*command, "-E", "-P", str(unit)])
+    known = [word for word in command if not word.startswith(("-I", "-isystem"))]
+    found = shared._cache() / "objects" / f"{shared._hash(shared._version(), *known, text)}.o"
+    if not found.exists():
+        found.parent.mkdir(parents=True, exist_ok=True)
+        out = scratch / f"{unit.stem}.o"
+        shared._run([*command, "-c", str(unit), "-o", str(out)])
+        os.replace(out, found)
+    return found
 
 
 def _fingerprint() -> str:

@@ -132,8 +132,7 @@ class Candidates {
       return;
     }
     sync<HardEvent::V_MTE3>();
-    AscendC::DataCopyPad(global<float>(keys_.workspace)[first], x,
-                         {uint16_t(tile.drafts), tile.lanes * 4, 0, uint32_t(keys_.lanes - tile.lanes) * 4, 0});
+    store(global<float>(keys_.workspace)[first], x, tile.lanes, tile.drafts, keys_.lanes - tile.lanes);
     sync<HardEvent::MTE3_V>();
     sync<HardEvent::MTE3_MTE2>();
   }

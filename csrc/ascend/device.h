@@ -173,7 +173,7 @@ __aicore__ inline float reduce(const Arena& arena, const Local<float>& x, uint32
   return result.GetValue(0);
 }
 __aicore__ inline int64_t sum(const Arena& arena, const Local<float>& x, uint32_t n) {
-  return int64_t(reduce<Reduction::sum>(arena, x, n));
+  return int32_t(reduce<Reduction::sum>(arena, x, n));
 }
 
 // Sum of floor(s * 2^43) over n <= 4096 values in [0, 1]: four limbs of 7, 12, 12 and 12 bits, each summed exactly.
@@ -208,14 +208,19 @@ __aicore__ inline void scan(const Arena& arena, uint32_t& slot, uint32_t& spare,
   }
 }
 
-// Copies of `count` consecutive elements; the end of the last 32 bytes in the buffer is undefined.
+// Copies of `rows` times `count` elements. In global memory `gap` elements lie between rows; in the buffer a row starts at
+// the next 32 bytes, and the end of its last 32 bytes is undefined.
 template <class T>
-__aicore__ inline void load(const Local<T>& to, const Global<T>& from, uint32_t count) {
-  AscendC::DataCopyPad(to, from, {1, uint32_t(count * sizeof(T)), 0, 0, 0}, {false, 0, 0, T()});
+__aicore__ inline void load(const Local<T>& to, const Global<T>& from, uint32_t count, uint32_t rows = 1,
+                            int64_t gap = 0) {
+  const AscendC::DataCopyExtParams shape{uint16_t(rows), uint32_t(count * sizeof(T)), uint32_t(gap * sizeof(T)), 0, 0};
+  AscendC::DataCopyPad(to, from, shape, AscendC::DataCopyPadExtParams<T>{false, 0, 0, T()});
 }
 template <class T>
-__aicore__ inline void store(const Global<T>& to, const Local<T>& from, uint32_t count) {
-  AscendC::DataCopyPad(to, from, {1, uint32_t(count * sizeof(T)), 0, 0, 0});
+__aicore__ inline void store(const Global<T>& to, const Local<T>& from, uint32_t count, uint32_t rows = 1,
+                             int64_t gap = 0) {
+  const AscendC::DataCopyExtParams shape{uint16_t(rows), uint32_t(count * sizeof(T)), 0, uint32_t(gap * sizeof(T)), 0};
+  AscendC::DataCopyPad(to, from, shape);
 }
 
 }  // namespace dspark::ascend

@@ -35,8 +35,9 @@ class Times {
     fill(to, last, n);
     if (here > 0) {
       sync<HardEvent::V_MTE2>();
-      AscendC::DataCopyPad(to, row_[uint64_t(rows)], {1, here * 4, 0, 0, 0},
-                           {true, 0, uint8_t(round_up(here, 8) - here), last});
+      const AscendC::DataCopyExtParams shape{1, here * 4, 0, 0, 0};
+      const AscendC::DataCopyPadExtParams<int32_t> rest{true, 0, uint8_t(round_up(here, 8) - here), last};
+      AscendC::DataCopyPad(to, row_[uint64_t(rows)], shape, rest);
       sync<HardEvent::MTE2_V>();
     }
     // base + clamp(step, 1 - base, max - base), in two additions that cannot overflow

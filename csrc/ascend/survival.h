@@ -88,16 +88,15 @@ class SurvivalTiles {
   template <class T>
   __aicore__ inline void fetch_rows(const Global<T>& values, const Tile& tile) {
     const bool dense = !by_row_ && tile.drafts == gamma_;
-    const uint32_t bytes = tile.drafts * sizeof(T), gap = uint32_t(gamma_ - tile.drafts) * sizeof(T);
-    stride_ = dense ? uint32_t(gamma_) : round_up(bytes, 32) / sizeof(T);
+    stride_ = dense ? uint32_t(gamma_) : round_up(tile.drafts, 32 / sizeof(T));
     const Local<T> rows = arena_.slot<T>(1);
     if (by_row_) {
       fetch_each<T>(values, tile, rows);
     } else if (dense) {
       load(rows, values[uint64_t(tile.request * gamma_)], tile.requests * tile.drafts);
     } else {
-      AscendC::DataCopyPad(rows, values[uint64_t(tile.request * gamma_ + tile.draft)],
-                           {uint16_t(tile.requests), bytes, gap, 0, 0}, {false, 0, 0, T()});
+      load(rows, values[uint64_t(tile.request * gamma_ + tile.draft)], tile.drafts, tile.requests,
+           gamma_ - tile.drafts);
     }
     sync<HardEvent::MTE2_V>();
   }
@@ -221,9 +220,7 @@ class SurvivalTiles {
     sync<HardEvent::V_MTE3>();
     const Global<float> place_in = global<float>(to)[uint64_t(tile.request * gamma_ + tile.draft)];
     if (dense) store(place_in, rows, n);
-    else
-      AscendC::DataCopyPad(place_in, rows, {uint16_t(tile.requests), tile.drafts * 4, 0,
-                                            uint32_t(gamma_ - tile.drafts) * 4, 0});
+    else store(place_in, rows, tile.drafts, tile.requests, gamma_ - tile.drafts);
     event_ = int32_t(AscendC::GetTPipePtr()->FetchEventID(HardEvent::MTE3_V));
     AscendC::SetFlag<HardEvent::MTE3_V>(event_);
     storing_ = true;

@@ -66,10 +66,12 @@ class Machine {
   enum State { kReady, kWaiting, kDone };
 
   void run_block(size_t b, const std::function<void()>& kernel) {
+    struct Leave {
+      ~Leave() { current = nullptr; }
+    } leave;
     current = cores[b].get();
     kernel();
     current->finish();
-    current = nullptr;
   }
 
   void wait_turn(size_t b) {

@@ -19,6 +19,24 @@ struct DataCopyPadExtParams {
   T paddingValue{};
 };
 
+// The older overloads: here so that a call with unnamed parameters is ambiguous, as it is with the real headers.
+struct DataCopyParams {
+  uint16_t blockCount = 1, blockLen = 0, srcStride = 0, dstStride = 0;
+};
+struct DataCopyPadParams {
+  bool isPad = false;
+  uint8_t leftPadding = 0, rightPadding = 0;
+  uint64_t paddingValue = 0;
+};
+template <class T>
+void DataCopyPad(const LocalTensor<T>&, const GlobalTensor<T>&, const DataCopyParams&, const DataCopyPadParams&) {
+  host::fault("DataCopyPad: the form with DataCopyParams is not emulated");
+}
+template <class T>
+void DataCopyPad(const GlobalTensor<T>&, const LocalTensor<T>&, const DataCopyParams&) {
+  host::fault("DataCopyPad: the form with DataCopyParams is not emulated");
+}
+
 template <class T>
 void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& p,
                  const DataCopyPadExtParams<T>& pad) {
@@ -65,12 +83,12 @@ void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Da
 template <class T>
 void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, uint32_t count) {
   if (count * sizeof(T) % host::kBlock) host::fault("DataCopy: %u elements are not whole blocks of 32 bytes", count);
-  DataCopyPad(dst, src, {1, uint32_t(count * sizeof(T)), 0, 0, 0}, DataCopyPadExtParams<T>{});
+  DataCopyPad(dst, src, DataCopyExtParams{1, uint32_t(count * sizeof(T)), 0, 0, 0}, DataCopyPadExtParams<T>{});
 }
 template <class T>
 void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, uint32_t count) {
   if (count * sizeof(T) % host::kBlock) host::fault("DataCopy: %u elements are not whole blocks of 32 bytes", count);
-  DataCopyPad(dst, src, {1, uint32_t(count * sizeof(T)), 0, 0, 0});
+  DataCopyPad(dst, src, DataCopyExtParams{1, uint32_t(count * sizeof(T)), 0, 0, 0});
 }
 // Within the unified buffer the vector unit copies.
 template <class T>
