@@ -1,5 +1,6 @@
 """Builds the native operators, one stable-ABI library per device; says what was not built and why."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -47,7 +48,7 @@ class BuildOrExplain(BuildExtension):
     def run(self) -> None:
         names = [ext.name.rpartition(".")[2] for ext in self.extensions]
         if self.inplace:
-            for name in ("_C", "_cuda"):
+            for name in ("_C", "_cuda", "_ascend"):
                 remove_libraries(ROOT / "dspark_ops", name)  # one that is up to date is copied there again
         built = False
         try:
@@ -58,6 +59,10 @@ class BuildOrExplain(BuildExtension):
         finally:
             for name in () if built else names:
                 remove_libraries(Path(self.build_lib) / "dspark_ops", name)
+        try:
+            build_ascend(ROOT / "dspark_ops" if self.inplace else Path(self.build_lib).absolute() / "dspark_ops")
+        except FAILURES as error:
+            self.explain("Ascend", error)
 
     def build_extension(self, ext: Extension) -> None:
         if not ext.name.endswith("_cuda"):
@@ -143,8 +148,27 @@ def cuda_extension() -> list[Extension]:
     ]
 
 
-found = "found" if shutil.which("bisheng") else "not found"
-print(f"dspark_ops: Ascend back end not built: not part of this release (bisheng {found}).")
+def build_ascend(folder: Path) -> None:
+    """The Ascend library, by CMake (CMakeLists.txt), where CANN is. SOC_VERSION names the chip."""
+    remove_libraries(folder, "_ascend")
+    if not os.environ.get("ASCEND_HOME_PATH"):
+        print("dspark_ops: Ascend back end not built: CANN not found (ASCEND_HOME_PATH is not set).")
+        return
+    found = importlib.util.find_spec("torch_npu")
+    if found is None or found.origin is None:
+        raise RuntimeError("torch_npu is not installed")
+    build = ROOT / "build/ascend"
+    define = {
+        "TORCH_ROOT": Path(torch.__file__).parent,
+        "TORCH_NPU_ROOT": Path(found.origin).parent,
+        "CMAKE_LIBRARY_OUTPUT_DIRECTORY": folder,
+    }
+    if os.environ.get("SOC_VERSION"):
+        define["SOC_VERSION"] = os.environ["SOC_VERSION"]
+    subprocess.run(["cmake", "-S", ROOT, "-B", build, *(f"-D{k}={v}" for k, v in define.items())], check=True)
+    subprocess.run(["cmake", "--build", build, "-j"], check=True)
+
+
 print(f"dspark_ops: building the native CPU back end against torch {torch.__version__}.")
 
 setup(

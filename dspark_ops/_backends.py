@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import cuda_host
+from . import ascend_host, cuda_host
 
 
 def _load_native(folder: Path = Path(__file__).parent, name: str = "_C") -> tuple[bool, str]:
@@ -29,19 +30,49 @@ def _load_native(folder: Path = Path(__file__).parent, name: str = "_C") -> tupl
     return True, f"loaded {found[0].name}"
 
 
+def _load_ascend() -> tuple[bool, str]:
+    """Load the Ascend library after torch_npu, in whose terms it is written. torch_npu is not imported without it."""
+    if not any(Path(__file__).parent.glob("_ascend*.so")):
+        return False, "not built: needs CANN (ASCEND_HOME_PATH) and torch_npu where dspark_ops is built"
+    try:
+        importlib.import_module("torch_npu")
+    except (ImportError, OSError) as error:
+        return False, f"torch_npu does not load: {error}"
+    return _load_native(name="_ascend")
+
+
 _native = _load_native()
 _native_cuda = _load_native(name="_cuda")
+_native_ascend = _load_ascend()
 
 
 @dataclass(frozen=True)
 class Backend:
-    """A provider of operators. `namespace` is where its operators live in torch.ops; `device` None means any device."""
+    """A provider of operators. `namespace` is where its operators live in torch.ops; `device` None means any device.
+
+    `stems` None means every operator; a forced back end that has only some refuses the others.
+    """
 
     name: str
     device: str | None
     namespace: str
     available: Callable[[], tuple[bool, str]]
     for_tests: bool = False  # runs a device's kernels on a CPU, slowly; never chosen unasked
+    stems: tuple[str, ...] | None = None
+
+    def serves(self, stem: str) -> bool:
+        """Whether it has this operator."""
+        return self.stems is None or stem in self.stems
+
+    def operator(self, stem: str) -> Any:
+        """The operator of this name; NotServed if there is none."""
+        if not self.serves(stem):
+            raise NotServed(f"{stem}: backend {self.name!r} does not have it, only {', '.join(self.stems or ())}")
+        return getattr(getattr(torch.ops, self.namespace), stem).default
+
+
+class NotServed(RuntimeError):
+    """A back end that was asked for by name does not have the operator."""
 
 
 def has_triton() -> bool:
@@ -73,10 +104,6 @@ def _triton_interpret() -> tuple[bool, str]:
     return interpreted, "Triton's interpreter" if interpreted else "needs TRITON_INTERPRET=1 set before Python starts"
 
 
-def _not_in_this_release() -> tuple[bool, str]:
-    return False, "not part of this release"
-
-
 _BACKENDS = {
     b.name: b
     for b in (
@@ -84,10 +111,10 @@ _BACKENDS = {
         Backend("cpu", "cpu", "dspark", lambda: _native),
         Backend("triton", "cuda", "dspark_triton", _triton),
         Backend("cuda", "cuda", "dspark", _cuda),
-        Backend("ascend", "npu", "dspark", _not_in_this_release),
+        Backend("ascend", "npu", "dspark", lambda: _native_ascend, stems=ascend_host.STEMS),
         Backend("triton_interpret", "cpu", "dspark_triton", _triton_interpret, for_tests=True),
         Backend("cuda_host", "cpu", cuda_host.NAMESPACE, cuda_host.available, for_tests=True),
-        Backend("ascend_host", "cpu", "dspark_ascend_host", _not_in_this_release, for_tests=True),
+        Backend("ascend_host", "cpu", ascend_host.NAMESPACE, ascend_host.available, True, ascend_host.STEMS),
     )
 }
 
@@ -134,8 +161,11 @@ def use_backend(name: str) -> Iterator[None]:
 
 
 def check_device(stem: str, args: tuple[Any, ...]) -> None:
-    """Refuse a call whose tensors the forced back end does not serve."""
-    if _forced is None or _forced.device is None:
+    """Refuse a call of an operator, or with tensors, that the forced back end does not serve."""
+    if _forced is None:
+        return
+    _forced.operator(stem)
+    if _forced.device is None:
         return
     for arg in args:
         if isinstance(arg, torch.Tensor) and arg.device.type != _forced.device:

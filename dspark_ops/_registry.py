@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from . import _backends, _checks, cuda_host
+from . import _backends, _checks, ascend_host, cuda_host
 
 Check = Callable[..., None]
 _libraries: dict[str, torch.library.Library] = {}
@@ -96,6 +96,8 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
         if not _backends.serves_cuda():
             _define("dspark", stem, kernel, key="CUDA")
     _define(cuda_host.NAMESPACE, stem, cuda_host.kernel(stem))
+    if stem in ascend_host.STEMS:
+        _define(ascend_host.NAMESPACE, stem, ascend_host.kernel(stem))
     return Operator(stem, check)
 
 

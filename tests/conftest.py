@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
 import pytest
 
 import dspark_ops
+from dspark_ops._backends import NotServed, get_backend
+from dspark_ops._registry import stems
 
 if os.environ.get("TRITON_INTERPRET") == "1":
     import fast_interpreter
@@ -28,8 +31,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A back end that has only some operators is left out of the test files of the others."""
     if "backend" in metafunc.fixturenames:
-        metafunc.parametrize("backend", dspark_ops.available_backends("cpu"))
+        stem = metafunc.module.__name__.removeprefix("test_")
+        backends = [get_backend(name) for name in dspark_ops.available_backends("cpu")]
+        metafunc.parametrize("backend", [b.name for b in backends if stem not in stems() or b.serves(stem)])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """And of the cases of the others."""
+
+    def served(item: pytest.Item) -> bool:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        return not {"backend", "stem"} <= params.keys() or get_backend(params["backend"]).serves(params["stem"])
+
+    items[:] = [item for item in items if served(item)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    try:
+        yield
+    except NotServed as reason:
+        if "backend" not in getattr(getattr(item, "callspec", None), "params", {}):
+            raise
+        pytest.skip(str(reason))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -25,8 +25,7 @@ def written(stem: str) -> list[tuple[int, str]]:
 def run(stem: str, args: Case, backend: str) -> Case:
     """Run the operator on clones of `args`; returns the clones, outputs written."""
     clones = tuple(a.clone() if isinstance(a, Tensor) else a for a in args)
-    namespace = _backends.get_backend(backend).namespace
-    getattr(getattr(torch.ops, namespace), stem).default(*clones)
+    _backends.get_backend(backend).operator(stem)(*clones)
     return clones
 
 

@@ -1,0 +1,12 @@
+// How a launch reaches a stream: the one thing that depends on torch_npu (submit.cpp), or on the emulation.
+#pragma once
+#include <cstdint>
+#include <functional>
+
+namespace dspark::ascend {
+
+// Runs launch(stream) with the current stream of this NPU; the launch returns 0 or the runtime's error. It may run
+// later, on another thread, in the order of the calls.
+void submit(const char* name, int32_t device, std::function<uint32_t(void* stream)> launch);
+
+}  // namespace dspark::ascend

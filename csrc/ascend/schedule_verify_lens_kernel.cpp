@@ -1,0 +1,6 @@
+#include "ascend/schedule_verify_lens_kernel.h"
+
+extern "C" __global__ __aicore__ void dspark_schedule_verify_lens(GM_ADDR workspace, dspark::ScheduleParams params) {
+  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+  dspark::ascend::schedule_verify_lens(params, (void*)(uintptr_t)workspace);
+}
