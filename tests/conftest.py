@@ -22,14 +22,6 @@ def cases_for(backend: str, cases: int) -> int:
     return max(1, cases // 5) if backend == "triton_interpret" else cases
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `full` take minutes together; the ordinary run has a small part of each such lane."""
-    if os.environ.get("DSPARK_FULL") != "1":
-        for item in items:
-            if item.get_closest_marker("full"):
-                item.add_marker(pytest.mark.skip(reason="part of the full lanes: make test-full"))
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A back end that has only some operators is left out of the test files of the others."""
     if "backend" in metafunc.fixturenames:
@@ -39,13 +31,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """And of the cases of the others."""
+    """And of the cases of the others. Tests marked `full` take minutes: the ordinary run has a part of each lane."""
 
     def served(item: pytest.Item) -> bool:
         params = getattr(getattr(item, "callspec", None), "params", {})
         return not {"backend", "stem"} <= params.keys() or get_backend(params["backend"]).serves(params["stem"])
 
     items[:] = [item for item in items if served(item)]
+    if os.environ.get("DSPARK_FULL") != "1":
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(pytest.mark.skip(reason="part of the full lanes: make test-full"))
 
 
 @pytest.hookimpl(wrapper=True)
