@@ -61,7 +61,8 @@ def calls(batch: int, gamma: int, seed: int) -> Iterator[Call]:
         values: torch.Tensor, at: torch.Tensor | None, history: Any, budget: int, search: int
     ) -> tuple[Any, ...]:
         return (
-            values, False, None, None, None, at, *history, budget, None, *cost, *rules, search, -1, 0, None, False, *plan,
+            values, False, None, None, None, at, *history, budget, None, *cost, *rules, search, -1, 0, None, False,
+            *plan,
         )  # fmt: skip
 
     yield "prefix_survival", "confidence", survive(c, False, None)
