@@ -15,6 +15,9 @@ help:
 	@echo "make test    run the test suite (ARGS='-k name' selects)"
 	@echo "make test-triton   what runs on every back end, on Triton's interpreter (minutes); make test has a part of it"
 	@echo "make aot     compile the Triton kernels for GPUs that need not be here; fails on a spill"
+	@echo "make test-full    the suite with every planted bug and sanitizer case (CI)"
+	@echo "make test-triton  the whole suite of the Triton back end, interpreted"
+	@echo "make aot     compile the Triton kernels for every target; refuses a spill"
 	@echo "make bench   measure"
 	@echo "make lint    ruff and mypy"
 	@echo "make clean   remove .venv and what was built"
@@ -25,6 +28,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-full: $(VENV)/.installed
+	@DSPARK_FULL=1 $(BIN)/python -m pytest $(ARGS)
 
 test-triton: $(VENV)/.installed
 	@TRITON_INTERPRET=1 $(BIN)/python -m pytest -k triton_interpret $(ARGS)

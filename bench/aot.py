@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import json
 import os
 import platform
@@ -30,6 +29,8 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
+
+from dspark_ops import _registry
 
 HERE = Path(__file__).parent
 TARGETS = {
@@ -145,7 +146,7 @@ def measure(kernel: Any, target: str) -> Variant:
 
 def compile_stem(stem: str, calls: list[Any], target: str) -> tuple[list[Variant], dict[str, int]]:
     """The variants of an operator's calls, each once, and the launches of each call."""
-    launch = getattr(importlib.import_module(f"dspark_ops.triton.{stem}"), stem)
+    launch = getattr(importlib.import_module(f"dspark_ops.triton.{_registry.file_of(stem)}"), stem)
     variants: dict[str, Variant] = {}
     launches = {}
     for label, args in calls:
@@ -190,7 +191,7 @@ def main(argv: list[str] | None = None) -> int:
 
     if os.environ.get("TRITON_INTERPRET") == "1":
         raise SystemExit("TRITON_INTERPRET must not be set: the interpreter compiles nothing")
-    ported = [s for s in aot_calls.stems() if importlib.util.find_spec(f"dspark_ops.triton.{s}")]
+    ported = aot_calls.stems()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stem", action="append", choices=ported, help="operators; default all")
     parser.add_argument("--target", action="append", choices=list(TARGETS), help="default all")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import aot_rows
 import torch
 
 import dspark_ops  # noqa: F401  (defines the operators)
@@ -91,7 +92,7 @@ def prefix_survival() -> Iterator[Call]:
         )
 
 
-_NAMED: dict[str, Callable[[], Iterator[Call]]] = {
+_NAMED: dict[str, Callable[[], Iterator[Call]]] = aot_rows.CALLS | {
     f.__name__: f for f in (allocate_verify_lens, plan_budget, schedule_verify_lens, prefix_survival)
 }
 

@@ -22,6 +22,7 @@ from . import _backends, _checks, ascend_host, cuda_host
 Check = Callable[..., None]
 _libraries: dict[str, torch.library.Library] = {}
 _schemas: dict[str, tuple[str, Check]] = {}
+_files: dict[str, str] = {}
 
 
 def _define(namespace: str, stem: str, kernel: Callable[..., None], key: str = "CompositeExplicitAutograd") -> None:
@@ -88,9 +89,9 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
     _schemas[stem] = (schema, check)
     _define("dspark", stem, reference)
     _define("dspark_reference", stem, reference)
+    _files[stem] = reference.__module__.rpartition(".")[2]
     if _backends.has_triton():
-        # A file of kernels has the name of the file of references; it may hold more than one operator.
-        kernel = _lazy("triton", reference.__module__.rpartition(".")[2], stem)
+        kernel = _lazy("triton", file_of(stem), stem)
         _define("dspark_triton", stem, kernel)
         if not _backends.serves_cuda():
             _define("dspark", stem, kernel, key="CUDA")
@@ -98,6 +99,11 @@ def operator(schema: str, reference: Callable[..., None], check: Check) -> Opera
     if stem in ascend_host.STEMS:
         _define(ascend_host.NAMESPACE, stem, ascend_host.kernel(stem))
     return Operator(stem, check)
+
+
+def file_of(stem: str) -> str:
+    """The file stem in which each back end has this operator; a file may hold more than one."""
+    return _files[stem]
 
 
 def stems() -> list[str]:

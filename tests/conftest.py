@@ -31,13 +31,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """And of the cases of the others."""
+    """And of the cases of the others. Tests marked `full` take minutes: the ordinary run has a part of each lane."""
 
     def served(item: pytest.Item) -> bool:
         params = getattr(getattr(item, "callspec", None), "params", {})
         return not {"backend", "stem"} <= params.keys() or get_backend(params["backend"]).serves(params["stem"])
 
     items[:] = [item for item in items if served(item)]
+    if os.environ.get("DSPARK_FULL") != "1":
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(pytest.mark.skip(reason="part of the full lanes: make test-full"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -56,5 +60,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         ok, reason = backend.available()
         if not ok:
             terminalreporter.line(f"back end {backend.name}: {reason}")
+    skipped: dict[tuple[str, str], int] = {}
     for report in terminalreporter.stats.get("skipped", []):
-        terminalreporter.line(f"{report.nodeid}: {report.longrepr[-1] if report.longrepr else 'skipped'}")
+        reason = report.longrepr[-1] if report.longrepr else "skipped"
+        key = (report.nodeid.partition("[")[0], reason.removeprefix("Skipped: "))
+        skipped[key] = skipped.get(key, 0) + 1
+    for (test, reason), count in skipped.items():
+        terminalreporter.line(f"{test} ({count}): {reason}")

@@ -58,6 +58,7 @@ def torch_npu() -> Path:
     return root
 
 
+@pytest.mark.full
 def test_builds_against_torch_npu(torch_npu: Path, tmp_path: Path) -> None:
     """Configures and compiles everything that CMakeLists.txt names; what CANN and torch_npu would supply stays open."""
     if not shutil.which("cmake"):

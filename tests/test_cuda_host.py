@@ -176,7 +176,7 @@ EQUAL = "tests/test_operators.py::test_equals_reference"
 HERE = "tests/test_cuda_host.py"
 
 
-@pytest.mark.parametrize("check", ["races", "address"])
+@pytest.mark.parametrize("check", ["races", pytest.param("address", marks=pytest.mark.full)])
 def test_operators_are_clean(check: str) -> None:
     tests = [EQUAL, "tests/test_hostile.py", f"{HERE}::test_ties_that_are_split", f"{HERE}::test_layouts_of_every_size"]
     output = run_checked(check, *tests, f"{HERE}::test_moves_at_every_alignment")
@@ -216,6 +216,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(tmp_path_factory.mktemp("cuda_mutants"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_caught(mutant: str, shop: Workshop) -> None:
     check, file, old, new, test, message = MUTANTS[mutant]

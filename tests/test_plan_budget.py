@@ -110,6 +110,14 @@ def test_neighbouring_floats_are_told_apart(batch: int, backend: str) -> None:
             assert stats[3] == batch * ONE + best_first[:budget].sum()
 
 
+def test_smallest_budget_among_equal_ratios(backend: str) -> None:
+    """b = 1, 2 and 3 are equally good, and better than b = 0 and the rest."""
+    step_ns = torch.tensor([0, 0, 0, 0, 4000, 4000, 4800, 5600, 9000], dtype=torch.int32)
+    with dspark_ops.use_backend(backend):
+        stats = dspark_ops.plan_budget(torch.ones(4, 1), step_ns, search="global")
+    assert stats[0] == 1
+
+
 def test_min_gain_keeps_the_full_budget(backend: str) -> None:
     """b = 0 beats verifying all by 10 %: kept below that threshold, dropped at it (the comparison is strict)."""
     survival, step_ns = torch.tensor([[0.5]]), torch.tensor([0, 1000, 1650], dtype=torch.int32)

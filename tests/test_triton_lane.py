@@ -21,9 +21,8 @@ from dspark_ops import _registry
 TESTS = Path(__file__).parent
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
 inside_lane = os.environ.get("TRITON_INTERPRET") == "1"
-PORTED = [stem for stem in _registry.stems() if (TESTS.parent / "dspark_ops" / "triton" / f"{stem}.py").exists()]
 SUBSET = [
-    *(f"test_operators.py::test_equals_reference[triton_interpret-{stem}]" for stem in PORTED),
+    *(f"test_operators.py::test_equals_reference[triton_interpret-{stem}]" for stem in _registry.stems()),
     *(f"test_hostile.py::{name}" for name in ("test_slots_budget_base", "test_caps_tiers_and_rows")),
     "test_schedule_verify_lens.py::test_ties_go_by_position_then_request",
     "test_allocate_verify_lens.py::test_logits_history_and_offsets_equal_their_confidences",

@@ -70,7 +70,7 @@ def keys_kernel(
         written = inside[:, None] & (k < gamma)[None, :]
         at = r.to(tl.int64)[:, None] * gamma + k[None, :]
         c = unit_interval(tl.load(survival + at, mask=written, other=0.0))
-        s, least_yet = running(c, columns[None, :], least_yet, K, MINIMUM=True)
+        s, least_yet = running(c, columns[None, :], K, least_yet, K, MINIMUM=True)
         tau0 += tl.sum(tl.ravel(mandatory_tau(s, k[None, :], floor[:, None])), axis=0)
         key = candidate_keys(s, k[None, :], cap[:, None], floor[:, None], least)
         count += tl.sum(tl.ravel((key > 0).to(tl.int32)), axis=0)

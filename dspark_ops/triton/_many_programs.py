@@ -97,6 +97,6 @@ def _cut(p: Plan, keys: Tensor, totals: Tensor, n: int, chunks: int, blocks: int
     decide_kernel[(1,)](
         ordered, n, chunk_q, chunks, totals, totals[-1], blocks, p.budget, p.budget_scalar, *cost, p.max_rows,
         p.min_gain_ppm, p.tiers, rows(p.tiers), p.fill_tier, *best, cut, p.stats,
-        GIVEN=p.given, FIRST_DROP=first_drop, CHUNK=CHUNK, CHUNKS=CHUNKS, PROBES=PROBES,
+        GIVEN=p.given, FIRST_DROP=first_drop, CHUNK=CHUNK, CHUNKS=CHUNKS, PROBES=PROBES, num_warps=8,
     )  # fmt: skip
     return cut

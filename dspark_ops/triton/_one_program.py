@@ -97,13 +97,13 @@ def _kernel(
 
     if survival_in is not None:
         c = unit_interval(tl.load(survival_in + at, mask=written, other=0.0))
-        s, _ = running(c, k2, one, K, MINIMUM=True)
+        s, _ = running(c, k2, gamma, one, K, MINIMUM=True)
     else:
         c = load_confidence(
             values, slots, value_rows, scale, bias, offset, slots, offset_rows, None, None, None,
             r2, inside2, k2, gamma, IS_LOGITS, OPTIMISTIC=False,
         )  # fmt: skip
-        s, _ = running(c, k2, one, K, MINIMUM=False)
+        s, _ = running(c, k2, gamma, one, K, MINIMUM=False)
         tl.store(survival + at, s, mask=written)
     if calibrated is not None:
         tl.store(calibrated + at, c, mask=written)
@@ -117,7 +117,7 @@ def _kernel(
             history, history_slots, history_rows, scale, bias, offset, slots, offset_rows, fresh, generation, expected,
             r2, inside2, k2, gamma, IS_LOGITS, OPTIMISTIC=True,
         )  # fmt: skip
-        old, _ = running(old, k2, one, K, MINIMUM=False)
+        old, _ = running(old, k2, gamma, one, K, MINIMUM=False)
         old_keys, old_tau0, _, old_count = _ordered(old, k, cap, floor, least)
         planned, _ = _search(
             old_keys, old_tau0, min_rows, most, old_count, step_ns, length, base, ppm, None, 0, None, FIRST_DROP,
@@ -155,12 +155,6 @@ def fits(p: Plan) -> bool:
     return k <= MAX_DRAFTS and b * k <= (MAX_SELECTED if p.given else MAX_SORTED)
 
 
-def _warps(keys: int, k: int, given: bool) -> int:
-    """From compiled code, as said above: a sort wants few keys a thread; a selection and long rows want registers."""
-    most = 8 if given or k > 16 else 16
-    return min(max(keys // (256 if given else 128), 1), most)
-
-
 def launch(p: Plan) -> None:
     b, k = shape(p.batch, p.gamma)
     _kernel[(1,)](
@@ -171,5 +165,5 @@ def launch(p: Plan) -> None:
         p.tiers, rows(p.tiers), p.fill_tier, p.batch, p.gamma,
         p.survival, p.calibrated, p.verify_lens, p.cu_seqlens, p.stats, p.tier_tau,
         IS_LOGITS=p.is_logits, FIRST_DROP=p.search == FIRST_DROP, GIVEN=p.given, B=b, K=k,
-        num_warps=_warps(b * k, k, p.given), **EXACT,
+        num_warps=min(max(b * k // 128, 1), 16), **EXACT,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+UNROLLED = tl.constexpr(16)
 SMALLEST = tl.constexpr(7.8886090522101181e-31)  # 2^-100: products below it are +0
 
 
@@ -87,18 +88,28 @@ def load_confidence(
 
 
 @triton.jit
-def running(c, k, prefix, K: tl.constexpr, MINIMUM: tl.constexpr):
+def _next_column(s, c, k, j, prefix, MINIMUM: tl.constexpr):
+    column = tl.max(tl.where(k == j, c, 0.0), axis=1, keep_dims=True)
+    if MINIMUM:
+        prefix = tl.minimum(prefix, column)
+    else:
+        prefix = prefix * column
+        prefix = tl.where(prefix < SMALLEST, 0.0, prefix)
+    return tl.where(k == j, prefix, s), prefix
+
+
+@triton.jit
+def running(c, k, columns, prefix, K: tl.constexpr, MINIMUM: tl.constexpr):
     """Product (or minimum) of the columns of c from left to right, going on from `prefix` [B, 1]; also the last one.
 
-    k counts the columns of this block from 0.
+    k counts the columns of this block from 0; `columns` of its K are real. The products are unrolled while K is small:
+    the columns are then picked beside the chain. Unrolled rows of 32 would keep 32 masks in registers.
     """
     s = tl.zeros_like(c)
-    for j in tl.static_range(K):
-        column = tl.max(tl.where(k == j, c, 0.0), axis=1, keep_dims=True)
-        if MINIMUM:
-            prefix = tl.minimum(prefix, column)
-        else:
-            prefix = prefix * column
-            prefix = tl.where(prefix < SMALLEST, 0.0, prefix)
-        s = tl.where(k == j, prefix, s)
+    if K <= UNROLLED and not MINIMUM:
+        for j in tl.static_range(K):
+            s, prefix = _next_column(s, c, k, j, prefix, MINIMUM)
+    else:
+        for j in range(columns):
+            s, prefix = _next_column(s, c, k, j, prefix, MINIMUM)
     return s, prefix

@@ -31,7 +31,7 @@ def _kernel(
             values, slots, rows, scale, bias, offset, offset_slots, offset_rows, fresh, generation, expected,
             r, inside, k, gamma, IS_LOGITS, OPTIMISTIC,
         )  # fmt: skip
-        s, prefix = running(c, columns, prefix, K, MINIMUM=False)
+        s, prefix = running(c, columns, K, prefix, K, MINIMUM=False)
         at, written = r * gamma + k, inside & (k < gamma)
         tl.store(survival + at, s, mask=written)
         if calibrated is not None:
