@@ -14,7 +14,7 @@ from ._backends import backends
 
 COMPILERS = ("g++", "nvcc", "bisheng")
 # Variables of others that decide what runs here; the project's own start with DSPARK_ (ENVS.md).
-OTHERS = ("TRITON_INTERPRET", "XDG_CACHE_HOME")
+OTHERS = ("ASCEND_HOME_PATH", "SOC_VERSION", "TRITON_INTERPRET", "XDG_CACHE_HOME")
 
 
 def describe() -> dict[str, dict[str, str]]:

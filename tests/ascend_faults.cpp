@@ -1,6 +1,6 @@
 // Kernels with one planted error each, for the emulation of AscendC. With `right` the error is absent.
 //   ascend_faults            lists the names
-//   ascend_faults NAME 0|1   runs one, with the error (0) or without; prints what the emulation says, exits 1 if it does
+//   ascend_faults NAME 0|1   runs one, with the error (0) or without; prints what the emulation says, then exits with 1
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -223,15 +223,18 @@ PLANT(copy_of_a_part_of_a_block) {
 }
 PLANT(copy_too_many_blocks) {
   Buffer b;
-  DataCopyPad(b.at(0, 64), global(), DataCopyExtParams{uint16_t(right ? 8 : 0), 32, 0, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0.0f});
+  DataCopyPad(b.at(0, 64), global(), DataCopyExtParams{uint16_t(right ? 8 : 0), 32, 0, 0, 0},
+              DataCopyPadExtParams<float>{false, 0, 0, 0.0f});
 }
 PLANT(copy_to_unaligned) {
   Buffer b;
-  DataCopyPad(b.at(0, 64)[right ? 8 : 1], global(), DataCopyExtParams{1, 32, 0, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0.0f});
+  DataCopyPad(b.at(0, 64)[right ? 8 : 1], global(), DataCopyExtParams{1, 32, 0, 0, 0},
+              DataCopyPadExtParams<float>{false, 0, 0, 0.0f});
 }
 PLANT(padding_too_wide) {
   Buffer b;
-  DataCopyPad(b.at(0, 64), global(), DataCopyExtParams{1, 32, 0, 0, 0}, DataCopyPadExtParams<float>{true, 0, uint8_t(right ? 8 : 9), 0.0f});
+  DataCopyPad(b.at(0, 64), global(), DataCopyExtParams{1, 32, 0, 0, 0},
+              DataCopyPadExtParams<float>{true, 0, uint8_t(right ? 8 : 9), 0.0f});
 }
 PLANT(read_past_the_global_tensor) {
   Buffer b;

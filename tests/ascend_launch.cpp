@@ -71,7 +71,8 @@ uint32_t aclrtlaunch_dspark_allocate_verify_lens(uint32_t b, void* s, void* w, d
 
 int main() {
   using namespace dspark;
-  for (const auto [batch, blocks] : {std::pair<int64_t, uint32_t>{0, 1}, {1, 1}, {64, 1}, {65, 2}, {256, 4}, {9000, 40}}) {
+  const std::pair<int64_t, uint32_t> sizes[] = {{0, 1}, {1, 1}, {64, 1}, {65, 2}, {256, 4}, {9000, 40}};
+  for (const auto& [batch, blocks] : sizes) {
     SurvivalParams params = patterned<SurvivalParams>();
     params.batch = batch;
     check("prefix_survival", ascend::prefix_survival, params, blocks, false);

@@ -40,7 +40,7 @@ struct Keys {
   }
 };
 
-// cap_r of `requests` requests from `first` on, 0 in the lanes after them. `scratch` is an int32 vector of as many lanes.
+// cap_r of `requests` requests from `first` on, 0 in the lanes after them. `scratch` has as many lanes.
 __aicore__ inline void read_caps(const Arena& arena, const Local<float>& caps, const Local<int32_t>& scratch,
                                  const Rules& rules, int64_t first, uint32_t requests, uint32_t lanes) {
   if (rules.caps) {
@@ -74,7 +74,8 @@ class Candidates {
     for (int64_t r = 0; r < rules_.batch; r += tiling.requests) {
       const uint32_t requests = uint32_t(min64(tiling.requests, rules_.batch - r));
       for (int64_t k = 0; k < rules_.gamma; k += tiling.drafts) {
-        const Tile tile = {r, k, requests, uint32_t(min64(tiling.drafts, rules_.gamma - k)), round_up(requests, kLanes)};
+        const uint32_t drafts = uint32_t(min64(tiling.drafts, rules_.gamma - k));
+        const Tile tile = {r, k, requests, drafts, round_up(requests, kLanes)};
         const Local<float> x = tiles.make(tile);
         if (k == 0) count_rows(tile, totals);
         mask_tile(x, tile, totals);

@@ -208,8 +208,8 @@ __aicore__ inline void scan(const Arena& arena, uint32_t& slot, uint32_t& spare,
   }
 }
 
-// Copies of `rows` times `count` elements. In global memory `gap` elements lie between rows; in the buffer a row starts at
-// the next 32 bytes, and the end of its last 32 bytes is undefined.
+// Copies of `rows` times `count` elements. In global memory `gap` elements lie between rows; in the buffer a row starts
+// at the next 32 bytes, and the end of its last 32 bytes is undefined.
 template <class T>
 __aicore__ inline void load(const Local<T>& to, const Global<T>& from, uint32_t count, uint32_t rows = 1,
                             int64_t gap = 0) {

@@ -1,6 +1,6 @@
 // Survival alone: blocks share the requests, 64 at a time; they meet nowhere.
-// Bytes: each confidence is read once and each survival written once. One tile: 2G + 15 vector instructions besides the
-// two or three that turn it, 76 more for logits.
+// Bytes: each confidence is read once and each survival written once. One tile: 2G + 16 vector instructions, 72 more
+// for logits and one for each of scale, bias and offset per draft.
 #pragma once
 #include "ascend/survival.h"
 

@@ -1,5 +1,5 @@
-// The lengths of a given budget. The sort is kept although a selection would do: Sort32 and MrgSort are 4 instructions at
-// 448 keys, a bisection of the value 28 rounds of three and a wait for the scalar unit each.
+// The lengths of a given budget. The sort is kept although a selection would do: Sort32 and MrgSort are 4 instructions
+// at 448 keys, a bisection of the value 28 rounds of three and a wait for the scalar unit each.
 #pragma once
 #include "ascend/plan.h"
 

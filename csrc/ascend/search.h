@@ -20,7 +20,8 @@ class Times {
  public:
   __aicore__ inline Times(const Cost& cost) : length_(cost.length), row_(global<int32_t>(cost.step_ns)) {
     const int64_t bound = int64_t(1) << 33;
-    base_ = clamp64(cost.base_ns_scalar ? global<int64_t>(cost.base_ns_scalar).GetValue(0) : cost.base_ns, -bound, bound);
+    const int64_t base = cost.base_ns_scalar ? global<int64_t>(cost.base_ns_scalar).GetValue(0) : cost.base_ns;
+    base_ = clamp64(base, -bound, bound);
   }
 
   // T(rows), by the scalar unit.

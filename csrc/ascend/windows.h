@@ -128,7 +128,8 @@ class Windows {
     }
   }
 
-  __aicore__ inline void merge_into_best(const Local<float>& tile, const Local<float>& merged, uint32_t held, uint32_t n) {
+  __aicore__ inline void merge_into_best(const Local<float>& tile, const Local<float>& merged, uint32_t held,
+                                         uint32_t n) {
     AscendC::MrgSort4Info info;
     info.elementLengths[0] = uint16_t(held);
     info.elementLengths[1] = uint16_t(n);

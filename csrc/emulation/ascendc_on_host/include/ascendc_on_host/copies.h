@@ -41,7 +41,8 @@ template <class T>
 void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& p,
                  const DataCopyPadExtParams<T>& pad) {
   host::Core& core = host::core();
-  const uint32_t left = pad.isPad ? pad.leftPadding * sizeof(T) : 0, right = pad.isPad ? pad.rightPadding * sizeof(T) : 0;
+  const uint32_t left = pad.isPad ? pad.leftPadding * sizeof(T) : 0;
+  const uint32_t right = pad.isPad ? pad.rightPadding * sizeof(T) : 0;
   if (p.blockCount == 0 || p.blockCount > 4095) host::fault("DataCopyPad: %u blocks, 1 to 4095 fit", p.blockCount);
   if (left > host::kBlock || right > host::kBlock) host::fault("DataCopyPad: padding over 32 bytes");
   const uint32_t row = (left + p.blockLen + right + host::kBlock - 1) / host::kBlock * host::kBlock;

@@ -1,7 +1,7 @@
 // Element by element: arithmetic, shifts, Duplicate, CreateVecIndex, Cast.
 //
-// Counts may be any number; the repeats are what the hardware needs for it at 256 bytes each. Types that the vector unit
-// lacks are faults, and so are operands that overlap without being the same.
+// Counts may be any number; the repeats are what the hardware needs for it at 256 bytes each. Types that the vector
+// unit lacks are faults, and so are operands that overlap without being the same.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -16,7 +16,9 @@ void require_type(const char* name) {
   if (!(std::is_same_v<T, Allowed> || ...)) host::fault("%s: the vector unit has no such type for it", name);
 }
 
-inline uint64_t repeats_of(uint64_t count, uint64_t bytes) { return (count * bytes + host::kRepeat - 1) / host::kRepeat; }
+inline uint64_t repeats_of(uint64_t count, uint64_t bytes) {
+  return (count * bytes + host::kRepeat - 1) / host::kRepeat;
+}
 
 inline void require_apart(const char* name, const host::Access& dst, const host::Access& src) {
   if (dst.offset != src.offset && dst.offset < src.offset + src.bytes && src.offset < dst.offset + dst.bytes)
@@ -31,8 +33,8 @@ T apply(F f, T a, T b) {
 }
 
 template <class T, class F>
-void binary(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& a, const LocalTensor<T>& b, int32_t count,
-            F f) {
+void binary(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& a, const LocalTensor<T>& b,
+            int32_t count, F f) {
   const host::Access d = dst.operand(name, count, true), x = a.operand(name, count, false),
                      y = b.operand(name, count, false);
   require_apart(name, d, x);
@@ -53,16 +55,17 @@ void unary(const char* name, const LocalTensor<T>& dst, const LocalTensor<U>& sr
   for (int32_t i = 0; i < count; ++i) to[i] = f(from[i]);
 }
 
-#define ASCENDC_HOST_BINARY(name, scalar_name, expression)                                                       \
-  template <class T>                                                                                             \
-  void name(const LocalTensor<T>& dst, const LocalTensor<T>& a, const LocalTensor<T>& b, int32_t count) {        \
-    require_type<T, float, int32_t>(#name);                                                                      \
-    binary(#name, dst, a, b, count, [](auto x, auto y) { return expression; });                                  \
-  }                                                                                                              \
-  template <class T>                                                                                             \
-  void scalar_name(const LocalTensor<T>& dst, const LocalTensor<T>& a, T y, int32_t count) {                     \
-    require_type<T, float, int32_t>(#scalar_name);                                                               \
-    unary(#scalar_name, dst, a, count, [y](T v) { return apply<T>([](auto x, auto y) { return expression; }, v, y); }); \
+#define ASCENDC_HOST_BINARY(name, scalar_name, expression)                                                  \
+  template <class T>                                                                                        \
+  void name(const LocalTensor<T>& dst, const LocalTensor<T>& a, const LocalTensor<T>& b, int32_t count) {   \
+    require_type<T, float, int32_t>(#name);                                                                 \
+    binary(#name, dst, a, b, count, [](auto x, auto y) { return expression; });                             \
+  }                                                                                                         \
+  template <class T>                                                                                        \
+  void scalar_name(const LocalTensor<T>& dst, const LocalTensor<T>& a, T scalar, int32_t count) {           \
+    require_type<T, float, int32_t>(#scalar_name);                                                          \
+    const auto f = [](auto x, auto y) { return expression; };                                               \
+    unary(#scalar_name, dst, a, count, [&](T value) { return apply<T>(f, value, scalar); });                \
   }
 ASCENDC_HOST_BINARY(Add, Adds, x + y)
 ASCENDC_HOST_BINARY(Mul, Muls, x * y)
@@ -101,7 +104,8 @@ void Duplicate(const LocalTensor<T>& dst, T value, int32_t count) {
 template <class T>
 void CreateVecIndex(const LocalTensor<T>& dst, T first, uint32_t count) {
   require_type<T, float, int32_t, int16_t>("CreateVecIndex");
-  host::core().issue_vector("CreateVecIndex", repeats_of(count, sizeof(T)), {dst.operand("CreateVecIndex", count, true)});
+  const host::Access d = dst.operand("CreateVecIndex", count, true);
+  host::core().issue_vector("CreateVecIndex", repeats_of(count, sizeof(T)), {d});
   for (uint32_t i = 0; i < count; ++i) dst.data()[i] = T(first + T(i));
 }
 

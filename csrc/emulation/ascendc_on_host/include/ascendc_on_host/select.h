@@ -35,8 +35,9 @@ void write_bits(const LocalTensor<uint8_t>& dst, uint32_t count, F f) {
 template <class T>
 void CompareScalar(const LocalTensor<uint8_t>& dst, const LocalTensor<T>& src, T value, CMPMODE mode, uint32_t count) {
   require_comparable<T>("CompareScalar", mode, count);
+  const host::Access d = dst.operand("CompareScalar", count / 8, true);
   host::core().issue_vector("CompareScalar", repeats_of(count, sizeof(T)),
-                            {src.operand("CompareScalar", count, false), dst.operand("CompareScalar", count / 8, true)});
+                            {src.operand("CompareScalar", count, false), d});
   write_bits<T>(dst, count, [&](uint32_t i) { return compares(src.data()[i], mode, value); });
 }
 

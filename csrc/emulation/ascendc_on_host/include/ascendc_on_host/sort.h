@@ -9,6 +9,7 @@ struct SortPair {
   uint32_t index;
 };
 static_assert(sizeof(SortPair) == 8);
+inline bool descends(const SortPair& a, const SortPair& b) { return a.score > b.score; }
 
 inline void Sort32(const LocalTensor<float>& dst, const LocalTensor<float>& src, const LocalTensor<uint32_t>& index,
                    int32_t repeats) {
@@ -25,7 +26,7 @@ inline void Sort32(const LocalTensor<float>& dst, const LocalTensor<float>& src,
     pairs[i] = {src.data()[i], index.data()[i]};
   }
   for (uint32_t i = 0; i < count; i += 32)
-    std::stable_sort(pairs + i, pairs + i + 32, [](const SortPair& a, const SortPair& b) { return a.score > b.score; });
+    std::stable_sort(pairs + i, pairs + i + 32, descends);
 }
 
 template <class T>
@@ -40,7 +41,8 @@ struct MrgSort4Info {
   uint8_t repeatTimes = 1;
 };
 
-inline void merge_pairs(const LocalTensor<float>* lists, const uint16_t* lengths, int count, const LocalTensor<float>& dst) {
+inline void merge_pairs(const LocalTensor<float>* lists, const uint16_t* lengths, int count,
+                        const LocalTensor<float>& dst) {
   std::vector<SortPair> merged;
   uint32_t total = 0;
   for (int l = 0; l < count; ++l) {
@@ -50,7 +52,7 @@ inline void merge_pairs(const LocalTensor<float>* lists, const uint16_t* lengths
     merged.insert(merged.end(), pairs, pairs + lengths[l]);
     total += lengths[l];
   }
-  std::stable_sort(merged.begin(), merged.end(), [](const SortPair& a, const SortPair& b) { return a.score > b.score; });
+  std::stable_sort(merged.begin(), merged.end(), descends);
   std::memcpy(dst.data(), merged.data(), total * sizeof(SortPair));
 }
 
@@ -85,9 +87,8 @@ inline void MrgSort(const LocalTensor<float>& dst, const MrgSortSrcList<float>& 
                             {reads[0], reads[1], reads[2], reads[3], d});
   for (uint32_t r = 0; r < p.repeatTimes; ++r) {
     const uint32_t at = r * total * 2;
-    const LocalTensor<float> now[4] = {lists[0][at], count > 1 && !r ? lists[1] : lists[0][at + p.elementLengths[0] * 2],
-                                       r ? lists[0][at + p.elementLengths[0] * 4] : lists[2],
-                                       r ? lists[0][at + p.elementLengths[0] * 6] : lists[3]};
+    LocalTensor<float> now[4] = {lists[0], lists[1], lists[2], lists[3]};
+    for (int l = 0; r > 0 && l < 4; ++l) now[l] = lists[0][at + l * p.elementLengths[0] * 2];
     merge_pairs(now, p.elementLengths, count, dst[at]);
   }
 }
