@@ -17,7 +17,8 @@ from dspark_ops import _registry
 from dspark_ops.testing import case
 
 Call = tuple[str, tuple[Any, ...]]
-SIZES = ((8, 7), (64, 31), (512, 7), (1024, 7))  # the last fits one program only if the budget is given
+# The last fits one program only if the budget is given.
+SIZES = ((8, 7), (64, 31), (256, 7), (128, 15), (512, 7), (1024, 7))
 EPS = 1e-6
 
 

@@ -155,6 +155,13 @@ def fits(p: Plan) -> bool:
     return k <= MAX_DRAFTS and b * k <= (MAX_SELECTED if p.given else MAX_SORTED)
 
 
+def warps(p: Plan, keys: int) -> int:
+    """Four keys a thread, 16 warps at most; eight where a given survival of 2048 is searched, which would spill."""
+    if keys == 2048 and p.survival_in is not None and not p.given:
+        return 8
+    return min(max(keys // 128, 1), 16)
+
+
 def launch(p: Plan) -> None:
     b, k = shape(p.batch, p.gamma)
     _kernel[(1,)](
@@ -165,5 +172,5 @@ def launch(p: Plan) -> None:
         p.tiers, rows(p.tiers), p.fill_tier, p.batch, p.gamma,
         p.survival, p.calibrated, p.verify_lens, p.cu_seqlens, p.stats, p.tier_tau,
         IS_LOGITS=p.is_logits, FIRST_DROP=p.search == FIRST_DROP, GIVEN=p.given, B=b, K=k,
-        num_warps=min(max(b * k // 128, 1), 16), **EXACT,
+        num_warps=warps(p, b * k), **EXACT,
     )  # fmt: skip
