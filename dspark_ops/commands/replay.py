@@ -1,10 +1,8 @@
-"""The commands of `dspark-ops`: env, replay, check."""
+"""`dspark-ops replay`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,42 +11,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from . import environment
-from .check import Report, check_directory
-from .cost_cells import CostCells
-from .replay import HEADS, SEARCHES, Options, Violation, replay
-from .trace import Trace
-
-app = typer.Typer(help="Operators for confidence-scheduled speculative decoding (DSpark).", no_args_is_help=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Bad input is the user's to mend: one line and exit code 2, no traceback."""
-    try:
-        yield
-    except (ValueError, OSError, RuntimeError) as error:
-        if isinstance(error, Violation):
-            typer.echo(f"violation: {error}", err=True)
-            raise typer.Exit(1) from None
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
-
-
-@app.command()
-def env(as_json: Json = False) -> None:
-    """Show versions, back ends (with the reason when one cannot run here), compilers and environment variables."""
-    facts = environment.describe()
-    if as_json:
-        typer.echo(json.dumps(facts, indent=2))
-        return
-    for section, entries in facts.items():
-        typer.echo(f"{section}:" if entries else f"{section}: none")
-        width = max(map(len, entries), default=0)
-        for name, text in entries.items():
-            typer.echo(f"  {name:<{width}}  {text}")
+from ..cost_cells import CostCells
+from ..replay import HEADS, SEARCHES, Options, replay
+from ..trace import Trace
+from ._app import Json, app, one_line_errors
 
 
 @app.command("replay")
@@ -67,7 +33,7 @@ def replay_command(
     Checks on the way that compact and cap-accept commit the same tokens and static what the trace recorded; exits with
     1 if they do not.
     """
-    with _one_line_errors():
+    with one_line_errors():
         options = Options(batch, head, search, temperature, steps)
         recorded, cells = Trace.load(trace), CostCells.load(cost)
         console = Console(stderr=True)
@@ -115,35 +81,3 @@ def _print_replay(report: dict[str, Any]) -> None:
     typer.echo(f"Used {report['recorded_steps_used']:,} of {report['recorded_steps']:,} recorded request steps.")
     typer.echo(f"Checked on {report['checks']}.")
     typer.echo(f"Note: {report['note']}.")
-
-
-@app.command()
-def check(
-    directory: Annotated[Path, typer.Argument(help="Folder of golden files, <name>.json.")],
-    backend: Annotated[str | None, typer.Option(help="Force this back end; default: every one for the CPU.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Time for random cases.")] = 20.0,
-    as_json: Json = False,
-) -> None:
-    """Check this installation: golden cases, then random equality with the reference.
-
-    Exits with 1 on a failure, and with 2 if there is nothing to check or the back end cannot run here.
-    """
-    with _one_line_errors():
-        report = check_directory(directory, backend, seconds)
-    if as_json:
-        typer.echo(json.dumps(report.as_dict(), indent=2))
-    else:
-        _print_check(report)
-    raise typer.Exit(1 if report.failed else 0)
-
-
-def _print_check(report: Report) -> None:
-    for outcome in report.outcomes:
-        typer.echo(f"{outcome.name}: {outcome.passed} passed, {len(outcome.failures)} failed")
-        for message in outcome.failures[:5]:
-            typer.echo(f"  {message}")
-        if len(outcome.failures) > 5:
-            typer.echo(f"  ... and {len(outcome.failures) - 5} more")
-    for line in report.notes:
-        typer.echo(line)
-    typer.echo(f"{report.passed} passed, {report.failed} failed")

@@ -1,0 +1,6 @@
+"""The commands of `dspark-ops`, a module each."""
+
+from . import check, env, replay
+from ._app import app
+
+__all__ = ["app", "check", "env", "replay"]
