@@ -23,6 +23,10 @@ from dspark_ops.testing import case, compare
 from dspark_ops.testing.generate import ints, poison
 from dspark_ops.testing.planning import confidences, cost_row
 
+sys.path.insert(0, str(ROOT / "bench"))
+import cuda_table
+import device_cases
+
 BACKEND = "cuda_host"
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
 
@@ -119,6 +123,25 @@ def test_result_does_not_depend_on_the_order_of_threads(seed: int) -> None:
 def test_other_targets_have_room_too() -> None:
     with pytest.raises(RuntimeError, match="invalid argument"), cuda_host.schedule(shared_limit=64 << 10):
         compare("plan_budget", plan_arguments(1092, 15, "near", "global")["plan_budget"], BACKEND)
+
+
+@pytest.mark.parametrize("line", cuda_table.LINES, ids=lambda line: line.case)
+def test_launches_are_those_of_the_table(line: cuda_table.Line) -> None:
+    args = device_cases.make(line.case, cuda_table.BATCH, cuda_table.GAMMA, 3)
+    assert launches_of(device_cases.stem_of(line.case), args) == line.launches
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("global", (2, 2, 2)), ("history", (3, 2, 2)), ("budget", (2, 2, 2))])
+def test_launches_past_one_block(mode: str, expected: tuple[int, ...]) -> None:
+    """Without CUB's device sort, which comes on top where a budget is searched."""
+    plans = plan_arguments(16385, 1, "uniform", mode)
+    assert tuple(launches_of(stem, args) for stem, args in plans.items()) == expected
+
+
+def launches_of(stem: str, args: tuple[Any, ...]) -> int:
+    before = cuda_host.launches()
+    getattr(torch.ops.dspark_cuda_host, stem).default(*args)
+    return cuda_host.launches() - before
 
 
 @pytest.mark.parametrize("row_bytes", [5, 48, 300])
