@@ -63,7 +63,7 @@ PLANS = (
 
 
 def moved(case: str) -> int:
-    """Bytes of a call's tensors, every row in use; of tables of all tokens, pages or costs only the entries it needs."""
+    """Bytes of a call's tensors, every row in use; of tables of all tokens, pages or costs only what it needs."""
     args = device_cases.make(case, BATCH, GAMMA, 0)
     tables: tuple[int, ...] = ()
     entries = 0
