@@ -19,7 +19,8 @@ from test_sanitizers import runtime
 from workshop import ROOT, Workshop
 
 from dspark_ops import _registry, cuda_host
-from dspark_ops.testing import case, compare
+from dspark_ops.testing import case, compare, run, written
+from dspark_ops.testing.compare import assert_same, confidence_form
 from dspark_ops.testing.generate import ints, poison
 from dspark_ops.testing.planning import confidences, cost_row
 
@@ -67,7 +68,7 @@ def plan_arguments(batch: int, gamma: int, kind: str, mode: str) -> dict[str, tu
 
 
 @pytest.mark.parametrize("mode", ["global", "first_drop", "history", "budget"])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")
 def test_plans_of_every_size(shape: tuple[int, int], mode: str) -> None:
     kind = KINDS[(SHAPES.index(shape) + len(mode)) % len(KINDS)]
     for stem, args in plan_arguments(*shape, kind, mode).items():
@@ -144,6 +145,29 @@ def launches_of(stem: str, args: tuple[Any, ...]) -> int:
     return cuda_host.launches() - before
 
 
+def at_offset(t: torch.Tensor, elements: int) -> torch.Tensor:
+    """A copy that begins so many elements after an aligned address, and ends where its memory ends."""
+    if not t.is_contiguous():
+        return t.clone()
+    return torch.empty(t.numel() + elements, dtype=t.dtype)[elements:].view(t.shape).copy_(t)
+
+
+@pytest.mark.parametrize("stem", _registry.stems())
+def test_every_pointer_at_every_alignment(stem: str) -> None:
+    """Of 16 bytes, which no element but the moves' may count on; neighbours differ."""
+    for seed in range(16):
+        args = case(stem, seed)
+        shifted = tuple(
+            at_offset(a, (seed + i) % max(1, 16 // a.element_size())) if isinstance(a, torch.Tensor) else a
+            for i, a in enumerate(args)
+        )
+        getattr(torch.ops.dspark_cuda_host, stem).default(*shifted)
+        want = run(stem, confidence_form(stem, args, BACKEND), "reference")
+        for i, name in written(stem):
+            if isinstance(args[i], torch.Tensor):
+                assert_same(stem, name, shifted[i], want[i])
+
+
 @pytest.mark.parametrize("row_bytes", [5, 48, 300])
 @pytest.mark.parametrize("stem", ["scatter_to_strided", "gather_from_strided"])
 def test_moves_at_every_alignment(stem: str, row_bytes: int) -> None:
@@ -201,8 +225,11 @@ HERE = "tests/test_cuda_host.py"
 
 @pytest.mark.parametrize("check", ["races", pytest.param("address", marks=pytest.mark.full)])
 def test_operators_are_clean(check: str) -> None:
-    tests = [EQUAL, "tests/test_hostile.py", f"{HERE}::test_ties_that_are_split", f"{HERE}::test_layouts_of_every_size"]
-    output = run_checked(check, *tests, f"{HERE}::test_moves_at_every_alignment")
+    """Every operator on random and hostile cases, past one block, and at every alignment."""
+    names = ["test_ties_that_are_split", "test_layouts_of_every_size", "test_moves_at_every_alignment"]
+    names += ["test_every_pointer_at_every_alignment"]
+    names += [f"test_plans_of_every_size[16385x1-{mode}]" for mode in ("first_drop", "history", "budget")]
+    output = run_checked(check, EQUAL, "tests/test_hostile.py", *(f"{HERE}::{name}" for name in names))
     assert not output, output[-3000:]
 
 
