@@ -15,9 +15,13 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_optimality import decisions
 from test_sanitizers import runtime
 from workshop import ROOT, Workshop
 
+import dspark_ops
 from dspark_ops import _registry, cuda_host
 from dspark_ops.testing import case, compare, run, written
 from dspark_ops.testing.compare import assert_same, confidence_form
@@ -119,6 +123,21 @@ def test_result_does_not_depend_on_the_order_of_threads(seed: int) -> None:
                 compare(stem, case(stem, 1000 * seed + i), BACKEND)
         for stem, args in plan_arguments(293, 7, "ties", "history").items():
             compare(stem, args, BACKEND)
+
+
+@settings(max_examples=60, deadline=None)
+@given(decisions(), st.integers(0, 1 << 32), st.sampled_from(["global", "first_drop"]))
+def test_any_decision_in_any_order_of_threads(
+    decision: tuple[torch.Tensor, dict[str, Any]], seed: int, search: str
+) -> None:
+    confidence, rules = decision
+    step_ns = cost_row(Random(seed), confidence.shape[0] * (confidence.shape[1] + 1))
+    plans = []
+    for backend in ("reference", BACKEND):
+        with cuda_host.schedule(seed), dspark_ops.use_backend(backend):
+            plans.append(dspark_ops.allocate_verify_lens(confidence, step_ns, search=search, **rules))
+    for want, got in zip(*plans, strict=True):
+        assert want is got is None or torch.equal(want, got)
 
 
 def test_other_targets_have_room_too() -> None:

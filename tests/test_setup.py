@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from workshop import ROOT, Workshop
 
-from dspark_ops import _backends, _sources
+from dspark_ops import _backends, _sources, cuda_host
 
 
 def test_without_torch_it_says_what_to_install() -> None:
@@ -69,6 +69,17 @@ def test_a_stale_library_is_loaded_with_a_warning_and_only_in_a_checkout(tmp_pat
             _backends._load_native(package)
         (tmp_path / "setup.py").unlink()
         assert _backends._load_native(package) == (True, "loaded _C.so")
+
+
+def test_an_installed_package_holds_what_the_emulations_are_built_from(tmp_path: Path) -> None:
+    command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    held, wanted = (
+        {str(p.relative_to(root)) for p in root.rglob("*") if p.suffix in cuda_host.SUFFIXES}
+        for root in (tmp_path / "dspark_ops/csrc", ROOT / "csrc")
+    )
+    assert {name for name in wanted - held if not name.startswith(("cpu/", "cuda/tools/"))} == set()
+    assert {"common/params.h", "cuda/plan_budget.cu", "emulation/cuda_on_host/machine.cpp"} <= held
 
 
 def test_a_source_archive_can_build_and_test_itself(tmp_path: Path) -> None:
