@@ -52,11 +52,10 @@ int main() {
   std::vector<unsigned> ifs(kMostTiers);
   IfHandles handles;
   for (int i = 0; i < kMostTiers; ++i) handles.tier[i] = &ifs[i];
-  const int64_t* const given = stats.data();
-  const int32_t* const sizes = tiers.data();
-  using dspark::cuda::launch;
-  if (failed(launch(select_body, 1, kSelectThreads, 0, nullptr, given, sizes, int(count), &body))) return 1;
-  if (failed(launch(select_ifs, 1, kSelectThreads, 0, nullptr, given, sizes, int(count), handles))) return 1;
+  const auto select = [&](auto kernel, auto handle) {
+    return dspark::cuda::launch(kernel, 1, kSelectThreads, 0, nullptr, stats.data(), tiers.data(), int(count), handle);
+  };
+  if (failed(select(select_body, &body)) || failed(select(select_ifs, handles))) return 1;
 
   const int64_t rows = body < count ? tiers[body] : 0;
   if (body < count && failed(dspark::cuda::ragged_layout(layout_of(s, rows), nullptr))) return 1;

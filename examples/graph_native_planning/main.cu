@@ -68,7 +68,7 @@ void plan(const Step& s, cudaStream_t stream) {
 
 void verify(const Step& s, int32_t rows, cudaStream_t stream) {
   CHECK(dspark::cuda::ragged_layout(layout_of(s, rows), stream));
-  note_executed<<<1, 1, 0, stream>>>(s.executed, rows);
+  CHECK(dspark::cuda::launch(note_executed, 1, 1, 0, stream, s.executed, rows));
 }
 
 // One graph with everything in it: the plan, the choice and all verify graphs.
@@ -77,7 +77,7 @@ Graph capture_switch(const Step& s, const std::vector<int32_t>& tiers) {
     const auto count = unsigned(tiers.size());
     const auto handle = new_handle(stream, count);  // past the last body: none runs
     plan(s, stream);
-    select_body<<<1, kSelectThreads, 0, stream>>>(s.stats, s.tiers, int(count), handle);
+    CHECK(dspark::cuda::launch(select_body, 1, kSelectThreads, 0, stream, s.stats, s.tiers, int(count), handle));
     capture_conditional(stream, handle, cudaGraphCondTypeSwitch, count,
                         [&](unsigned i, cudaStream_t inner) { verify(s, tiers[i], inner); });
   });
@@ -86,12 +86,13 @@ Graph capture_switch(const Step& s, const std::vector<int32_t>& tiers) {
 // The same before CUDA 12.8, which has no SWITCH: as many IF nodes as there are tiers, one after another.
 Graph capture_ifs(const Step& s, const std::vector<int32_t>& tiers) {
   return Graph([&](cudaStream_t stream) {
-    if (tiers.size() > kMostTiers) throw std::runtime_error("more tiers than IfHandles holds");
+    const auto count = int(tiers.size());
+    if (count > kMostTiers) throw std::runtime_error("more tiers than IfHandles holds");
     IfHandles handles = {};
-    for (size_t i = 0; i < tiers.size(); ++i) handles.tier[i] = new_handle(stream, 0);
+    for (int i = 0; i < count; ++i) handles.tier[i] = new_handle(stream, 0);
     plan(s, stream);
-    select_ifs<<<1, kSelectThreads, 0, stream>>>(s.stats, s.tiers, int(tiers.size()), handles);
-    for (size_t i = 0; i < tiers.size(); ++i)
+    CHECK(dspark::cuda::launch(select_ifs, 1, kSelectThreads, 0, stream, s.stats, s.tiers, count, handles));
+    for (int i = 0; i < count; ++i)
       capture_conditional(stream, handles.tier[i], cudaGraphCondTypeIf, 1,
                           [&](unsigned, cudaStream_t inner) { verify(s, tiers[i], inner); });
   });
