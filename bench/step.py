@@ -4,8 +4,8 @@
 
 Plan (budget from the step before, lengths from this one), graph size, padding to it, row map, verify ids, KV geometry,
 logits back to N rows a request, and what the step commits. Both get the same inputs and must give the same lengths,
-ids, geometry and tokens. Operators and host reads are counted in a trace of torch.profiler on a CPU: a leaf operator that
-writes a tensor would be a launch on a device, and a host read would wait for it. SGLang's path is that of its CPU
+ids, geometry and tokens. Operators and host reads are counted in a trace of torch.profiler on a CPU: a leaf operator
+that writes a tensor would be a launch on a device, and a host read would wait for it. SGLang's path is that of its CPU
 functions; how many launches its Triton functions need is in docs/triton.md.
 """
 
