@@ -13,7 +13,7 @@ tiers = tier_row([tier], device)
 
 
 def plan_and_layout() -> tuple[dspark_ops.Plan, dspark_ops.RaggedLayout]:
-    plan = dspark_ops.allocate_verify_lens(confidence, budget=budget, tiers=tiers, fill_tier=True)
+    plan = dspark_ops.allocate_verify_lens(confidence, budget=budget, tiers=tiers)
     padded = dspark_ops.pad_to_bucket(plan.verify_lens, tier, slots)
     return plan, dspark_ops.ragged_layout(padded.padded, tier)
 
@@ -30,8 +30,7 @@ for rows in (64, 128, 256):
         graph.replay()
     else:
         plan, layout = plan_and_layout()
-    print(
-        f"budget {rows - batch}: {plan.stats.tolist()[1]} rows of real drafts, {layout.row_request.numel()} in the graph"
-    )
+    real, owned = int(plan.stats[1]), int(layout.cu_seqlens[-1])
+    print(f"budget {rows - batch}: {real} rows hold tokens, of {owned} in the graph")
 if device == "cpu":
     print("no GPU here: ran without a graph")
