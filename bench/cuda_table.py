@@ -4,7 +4,7 @@
 
 Registers and shared memory are ptxas's, from bench/results/cuda_resources.json (csrc/cuda/build.py). The floor is an
 estimate, nothing in it was measured: LAUNCH_US for each launch, and every byte that must be read or written once at
-BYTES_PER_US. It leaves out what a kernel does between its first read and its last write, so it is a bound, no forecast.
+BYTES_PER_US (out of memory: an L2 cache may be faster). It leaves out what a kernel does in between: no forecast.
 """
 
 from __future__ import annotations

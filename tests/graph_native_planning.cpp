@@ -64,5 +64,11 @@ int main() {
   print("ifs", ifs.data(), count, ", ");
   print("stats", stats.data(), 5, ", ");
   print("wanted", wanted.data(), 5, ", ");
-  print("row_request", request.data(), most, "}\n");
+  print("row_request", request.data(), most, ", ");
+
+  // The plan within one tier, that the step before chose.
+  const int64_t middle = count / 2;
+  const AllocateParams within = plan_of(s, tiers.data() + middle, 1, tiers[middle]);
+  if (failed(dspark::cuda::allocate_verify_lens(within, nullptr, nullptr))) return 1;
+  print("within", stats.data(), 5, "}\n");
 }

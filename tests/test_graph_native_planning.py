@@ -61,6 +61,9 @@ def test_the_chosen_body_is_the_tier_of_the_plan(low_high: tuple[float, float], 
     tier = int(plan.stats[2])
     assert got["stats"] == plan.stats.tolist() and got["wanted"] == got["stats"]
     assert got["body"] == TIERS.index(tier) and got["ifs"] == [int(t == tier) for t in TIERS]
+    one = tiers[len(TIERS) // 2 :][:1]
+    within = dspark_ops.allocate_verify_lens(c, row, search="global", max_rows=int(one), tiers=one, fill_tier=True)
+    assert got["within"] == within.stats.tolist() and within.stats[2] == one
     layout = dspark_ops.ragged_layout(plan.verify_lens, tier)
     assert got["row_request"] == layout.row_request.tolist() + [-7] * (512 - tier)
 
