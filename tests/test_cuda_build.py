@@ -64,6 +64,14 @@ def test_table_names_every_source_for_every_target_and_no_spill() -> None:
     assert max(table["dynamic_shared_bytes"].values()) <= 99 << 10
 
 
+@pytest.mark.full
+def test_the_table_was_made_from_these_sources() -> None:
+    table = json.loads(cuda_table.RESOURCES.read_text())
+    assert table["sources"] == gate.source_hash(), (
+        "make it again (minutes): python csrc/cuda/build.py --output bench/results/cuda_resources.json"
+    )
+
+
 def test_the_tables_of_the_document_are_those_of_the_resources() -> None:
     document = (ROOT / "docs/cuda.md").read_text(encoding="utf-8")
     for table in cuda_table.tables():
