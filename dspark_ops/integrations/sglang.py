@@ -88,7 +88,7 @@ def compact_row_index(*, verify_lens: Tensor, padded_total: int, device: Any) ->
 
 
 def compact_verify_ids(*, draft_block_ids: Tensor, draft_tokens: Tensor, layout: Any, device: Any) -> Tensor:
-    """`compact_verify_ids`: int64 [graph_num_tokens]. One launch and a copy of the roots, where SGLang has four to five."""
+    """`compact_verify_ids`: int64 [graph_num_tokens]. A launch and a copy of the roots; SGLang has four to five."""
     lens = layout.verify_lens.to(device=device, dtype=torch.int32)
     root, drafts = draft_block_ids[:, 0].long(), draft_tokens.long()
     ids = ragged_layout(lens, layout.graph_num_tokens, root_tokens=root, draft_tokens=drafts).verify_ids
