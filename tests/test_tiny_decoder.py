@@ -140,11 +140,15 @@ def test_fault_16_unbounded_lengths_lose_compressor_state(plain: list[list[int]]
     assert decode(mode, WORK[:60], state="blocks", bound_lens=False)[0] == plain[:60]
 
 
-# Sampling. Three verify sizes of which the second is dear: whether the first draft is worth it can hinge on how the
-# second one looks, which depends on the first one's token (appendix A of the paper).
 SAMPLED = Config(vocab=4, gamma=2, slots=1000, padding_slots=0, max_len=14, markov=1.5, deep=0.7)
-STEP_NS = torch.tensor([500, 1000, 1700, 2000], dtype=torch.int32)
 PROMPT, LENGTH, COUNT = [1, 0], 5, 4000
+# Step times by the requests that share a plan. One: two drafts are worth more than one, so that the fate of the first
+# can hinge on how the second looks, which depends on the first one's token (appendix A of the paper). Four: requests
+# compete for every row, by their current confidences.
+STEP_NS = {
+    1: torch.tensor([500, 1000, 1700, 2000], dtype=torch.int32),
+    4: (400 + 150 * torch.arange(13)).int(),
+}
 
 
 @pytest.fixture(scope="module")
@@ -160,11 +164,16 @@ def expected() -> Tensor:
     return COUNT * torch.stack(pairs)
 
 
-def chi_square(mode: str, search: str, expected: Tensor) -> list[float]:
+def sample(mode: str, search: str, plan_group: int) -> tuple[Tensor, Totals]:
+    """COUNT sampled continuations [COUNT, LENGTH] of the same prompt."""
     model = Model(SAMPLED)
     draft = MarkovDraft(model, sampled=True, scale=6, bias=-2.5)
-    options = Options(mode, search=search, plan_group=1, seed=7)  # a plan of its own for each request, as at B = 1
-    tokens = torch.tensor(Engine(model, draft, STEP_NS, options).run([Request(PROMPT, LENGTH)] * COUNT))
+    engine = Engine(model, draft, STEP_NS[plan_group], Options(mode, search=search, plan_group=plan_group, seed=7))
+    return torch.tensor(engine.run([Request(PROMPT, LENGTH)] * COUNT)), engine.totals
+
+
+def chi_square(tokens: Tensor, expected: Tensor) -> list[float]:
+    """For each pair of neighbouring places: how far the counts of their tokens are from what is expected."""
     statistics = []
     for a in range(LENGTH - 1):
         counts = torch.bincount(tokens[:, a] * SAMPLED.vocab + tokens[:, a + 1], minlength=SAMPLED.vocab**2)
@@ -177,12 +186,27 @@ def chi_square(mode: str, search: str, expected: Tensor) -> list[float]:
 
 # 15 degrees of freedom: 44.3 is exceeded once in 10^4.
 @pytest.mark.parametrize(
-    ("mode", "search"), [("plain", "history"), ("static", "history"), ("compact", "first_drop"), ("compact", "history")]
+    ("mode", "search", "plan_group"),
+    [
+        ("plain", "history", 1),
+        ("static", "history", 1),
+        ("cap_accept", "history", 4),
+        ("compact", "history", 1),
+        ("compact", "history", 4),
+        ("compact", "first_drop", 1),
+        ("compact", "first_drop", 4),
+    ],
 )
-def test_sampled_output_is_distributed_as_plain_sampling(mode: str, search: str, expected: Tensor) -> None:
-    assert max(chi_square(mode, search, expected)) < 44.3
+def test_sampled_output_is_distributed_as_plain_sampling(
+    mode: str, search: str, plan_group: int, expected: Tensor
+) -> None:
+    tokens, totals = sample(mode, search, plan_group)
+    assert max(chi_square(tokens, expected)) < 44.3
+    if mode not in ("plain", "static"):
+        most = SAMPLED.gamma * (totals.committed - totals.accepted)  # with all drafts of every request in every step
+        assert 0.1 * most < totals.proposed < 0.9 * most, "plans that cut, or there is nothing to see"
 
 
 def test_a_global_budget_from_current_confidences_biases_samples(expected: Tensor) -> None:
     """What a plan must not do: the first draft's fate depends on its own token, by the confidence after it."""
-    assert chi_square("compact", "global", expected)[0] > 200
+    assert chi_square(sample("compact", "global", 1)[0], expected)[0] > 200
