@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,11 +17,11 @@ import dspark_ops
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from examples.tiny_decoder.__main__ import requests, staircase
+from examples.tiny_decoder.__main__ import main, requests, staircase
 from examples.tiny_decoder.cache import Cache
 from examples.tiny_decoder.draft import MarkovDraft
-from examples.tiny_decoder.engine import Engine, Options, Request, Totals
-from examples.tiny_decoder.model import Config, Model
+from examples.tiny_decoder.engine import MODES, Engine, Options, Request, Totals
+from examples.tiny_decoder.model import Config, Model, normalised, rope
 from examples.tiny_decoder.step import make_step
 
 CONFIG = Config()
@@ -63,12 +64,41 @@ def predictions(model: Model, sequences: Tensor) -> Tensor:
     return model(step, cache).view(*sequences.shape, -1)
 
 
-def test_plain_decoding_is_what_one_pass_over_the_text_predicts(plain: list[list[int]]) -> None:
-    for request, tokens in list(zip(WORK, plain, strict=True))[:40]:
-        text = torch.tensor([request.prompt + tokens])
-        if text.shape[1] > 1:
-            predicted = predictions(Model(CONFIG), text)[0].argmax(-1)
-            assert predicted[len(request.prompt) - 1 : -1].tolist() == tokens
+def by_definition(model: Model, ids: Tensor) -> Tensor:
+    """float64 logits [L, vocab] of a text, without a cache, a page or an operator of this package."""
+    x, position = model.embedding[ids], torch.arange(len(ids))
+    for layer in model.layers:
+        h = normalised(x)
+        key, value, query = rope(h @ layer.key, position), h @ layer.value, rope(h @ layer.query, position)
+        content, score = (h @ layer.compress).view(len(ids), 2, layer.coff, -1).unbind(1)
+        entry_key, entry_value = [key[:0]], [value[:0]]
+        for start in range(0, len(ids) - layer.ratio + 1, layer.ratio):
+            # The newest window with the last part of its features; with overlap, the one before with the first.
+            parts = [(layer.coff - 1 - back, start - back * layer.ratio) for back in range(layer.coff)]
+            spans = [(part, slice(at, at + layer.ratio)) for part, at in parts if at >= 0]
+            weight = torch.cat([score[span, part] for part, span in spans]).softmax(0)
+            pooled = (weight * torch.cat([content[span, part] for part, span in spans])).sum(0, keepdim=True)
+            entry_key.append(rope(pooled @ layer.entry_key, position[start : start + 1]))
+            entry_value.append(pooled @ layer.entry_value)
+        rows = []
+        for t in range(len(ids)):
+            recent, complete = slice(max(0, t + 1 - model.config.window), t + 1), (t + 1) // layer.ratio
+            keys, values = (
+                torch.cat([token[recent], *entries[: 1 + complete]])
+                for token, entries in ((key, entry_key), (value, entry_value))
+            )
+            rows.append((keys @ query[t] / math.sqrt(len(query[t]))).softmax(0) @ values)
+        x = x + torch.stack(rows) @ layer.out
+        x = x + torch.tanh(normalised(x) @ layer.up) @ layer.down
+    deep = normalised(x) @ model.head * (model.config.deep / math.sqrt(model.config.width))
+    return model.markov[ids] + deep
+
+
+def test_plain_decoding_is_what_the_model_is_defined_to_say(plain: list[list[int]]) -> None:
+    longest = sorted(zip(WORK, plain, strict=True), key=lambda pair: -len(pair[0].prompt) - len(pair[1]))
+    for request, tokens in longest[:3] + longest[100:103] + longest[-5:]:
+        predicted = by_definition(MODEL, torch.tensor(request.prompt + tokens)).argmax(-1)
+        assert predicted[len(request.prompt) - 1 : -1].tolist() == tokens
 
 
 @pytest.mark.parametrize("state", ["blocks", "rows"])
@@ -96,6 +126,13 @@ def test_greedy_tokens_do_not_depend_on_the_mode(
     if "graphs" in options:
         assert totals.graph_steps > totals.steps // 2
         assert totals.rows_padded > 0
+
+
+def test_the_command_says_that_all_modes_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    main()
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == list(MODES)
+    assert all(line.endswith("yes") for line in lines)
 
 
 def test_filling_a_tier_turns_padding_into_drafts() -> None:
