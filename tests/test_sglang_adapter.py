@@ -217,14 +217,17 @@ def test_switching(theirs: SimpleNamespace) -> None:
         adapter.enable(0)
 
 
-def test_a_module_imported_while_on_gets_sglangs_functions_back(theirs: SimpleNamespace) -> None:
+def test_modules_that_import_a_function_by_name(theirs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As SGLang's verify step does: before `enable`, or while it is on, and all get their own back."""
     before = looked_up("compact_row_index")
-    late = ModuleType("sglang.late")
+    early, late = ModuleType("sglang.early"), ModuleType("sglang.late")
+    vars(early)["compact_row_index"] = before
+    monkeypatch.setitem(sys.modules, "sglang.early", early)
+    monkeypatch.setitem(sys.modules, "sglang.late", late)
     with adapter.enabled(3):
-        late.compact_row_index = looked_up("compact_row_index")
-        sys.modules["sglang.late"] = late
-    del sys.modules["sglang.late"]
-    assert late.compact_row_index is before is looked_up("compact_row_index")
+        ours = vars(late)["compact_row_index"] = looked_up("compact_row_index")
+        assert vars(early)["compact_row_index"] is ours is not before
+    assert vars(early)["compact_row_index"] is vars(late)["compact_row_index"] is before
 
 
 def test_another_version_of_sglang_is_left_as_it_is(theirs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
