@@ -1,12 +1,12 @@
 """SGLang 0.5.23's Ascend back end for DeepSeek-V4, its own classes read from its wheel, on a small world on the CPU.
 
 Only the classes and functions named here are executed, without their imports (torch_npu is not needed to compute
-metadata). The wheel is DSPARK_RIVAL_WHEEL, or the one that `bench/run.py` keeps in the user's cache; nothing is fetched.
+metadata). The wheel is DSPARK_RIVAL_WHEEL, or the one that `bench/run.py` keeps in the user's cache: none is fetched.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import os
 import zipfile
@@ -81,7 +81,7 @@ def _mode(idle: bool = False) -> SimpleNamespace:
 
 
 class World:
-    """Requests in slots with pages of their own, and the back end that serves them; draft worker and kernels left out."""
+    """Requests in slots with pages of their own, and the back end that serves them; no draft worker, no kernels."""
 
     def __init__(self, rng: Random, slots: int, width: int) -> None:
         self.width = width
@@ -123,8 +123,8 @@ class World:
             seq_lens_cpu=torch.tensor([s + n for s in start] + [1] * padding), out_cache_loc=where,
             positions=torch.cat([positions, torch.zeros(padding * n, dtype=torch.int64)]),
             spec_info=SimpleNamespace(draft_token_num=n, live_seq_lens_cpu=live), forward_mode=_mode(),
-            actual_forward_mode=_mode(idle), req_to_token_pool=self.pool, out_cache_loc_dsv4=SimpleNamespace(), spec_algorithm=None,
-            token_to_kv_pool_allocator=self.kv_pool,
+            actual_forward_mode=_mode(idle), req_to_token_pool=self.pool, spec_algorithm=None,
+            out_cache_loc_dsv4=SimpleNamespace(), token_to_kv_pool_allocator=self.kv_pool,
         )  # fmt: skip
         b.out_cache_loc_dsv4 = rival().maybe_build_dsv4_verify_bundle(b, n, live_seq_lens_cpu=live)
         return b

@@ -1,4 +1,4 @@
-"""Uniform lengths: `ascend_verify_metadata` gives the tensors of SGLang 0.5.23's fixed-width path, eager and in a graph."""
+"""Uniform lengths: `ascend_verify_metadata` gives the tensors of SGLang 0.5.23's fixed-width path, in either mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import dspark_ops
 from dspark_ops import AscendTable, AscendVerifyMetadata, CompressorTable, StateRing, ascend_verify_metadata
 
 if wheel() is None:
-    reason = "no wheel of sglang 0.5.23: set DSPARK_RIVAL_WHEEL, or run bench/run.py once; nothing is compared with SGLang"
+    reason = "no wheel of sglang 0.5.23 (DSPARK_RIVAL_WHEEL, or run bench/run.py): nothing is compared with SGLang"
     pytest.skip(reason, allow_module_level=True)
 
 STARTS = (1, 3, 4, 120, 127, 128, 255, 256, 500, 700)
