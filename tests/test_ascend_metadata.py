@@ -126,7 +126,7 @@ def test_given_row_ownership_and_tokens(backend: str) -> None:
 class Calls(TorchDispatchMode):
     """Names of the operators that run and are more than a view or an allocation."""
 
-    FREE = ("slice", "empty", "new_empty", "alias", "detach")
+    FREE = ("slice", "empty", "empty_like", "new_empty", "alias", "detach")
 
     def __init__(self) -> None:
         super().__init__()
