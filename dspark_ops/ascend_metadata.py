@@ -9,9 +9,9 @@ Launches: `ragged_layout` 1, the offsets without their leading 0 1 (the indexer 
 `compressor_layout` 1 for both ratios, 1 for each state table, and `pad_to_bucket` 1 where there are padding requests.
 C4 and C128 with explicit state rows are so 5 launches eager and 6 for a graph.
 
-A request with real rows owns no others. Attention aligns its causal mask with the last row that a request owns, so a row
-of slack behind the real ones would move the mask of them all. Slack therefore goes to padding requests only, N rows each
-at most; what is over is owned by nobody.
+A request with real rows owns no others. Attention's causal masks (modes 3 and 4, lower right) are aligned with the last
+row a request owns, so a row of slack behind the real ones would move the mask of them all. Slack therefore goes to
+padding requests only, N rows each at most; what is over is owned by nobody.
 
 Source: the fixed-width metadata of SGLang 0.5.23's Ascend back end for DeepSeek-V4, which tests/test_ascend_parity.py
 runs beside this; DESIGN 3.6 and 3.7.

@@ -17,6 +17,8 @@ from dspark_ops import (
     PaddedLens,
     StateBlocks,
     StateRing,
+    _backends,
+    ascend_check,
     ascend_verify_metadata,
     capture_lens,
     compressor_layout,
@@ -249,3 +251,20 @@ def test_a_workspace_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match=r"host_start_pos: expected shape \[2\], got \[3\]"):
         host = {"host_verify_lens": i32([1, 2]), "host_start_pos": i32([1, 2, 3])}
         ascend_verify_metadata(**GOOD, tables=tables([0, 1]), **host)
+
+
+def test_the_check_command_passes_and_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ascend_check.check_metadata(seconds=0.5).failures == []
+    right = ascend_check.ascend_verify_metadata
+
+    def wrong(*args: Any, out: Any = None, **options: Any) -> AscendVerifyMetadata:
+        meta = right(*args, **options, out=out)
+        if _backends.get_backend("reference").namespace != _backends.forced_namespace and meta.seqused.numel():
+            meta.seqused[-1] += 1
+        return meta
+
+    monkeypatch.setattr(ascend_check, "ascend_verify_metadata", wrong)
+    (failure,) = ascend_check.check_metadata(seconds=0).failures
+    assert "metadata.compressor.seqused[" in failure
+    with pytest.raises(ValueError, match="backend: expected one of"):
+        ascend_check.check_metadata("none")
