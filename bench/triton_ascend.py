@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def judge(module: str) -> dict[str, int]:
 
 
 def table(results: dict[str, Any]) -> str:
-    """A row for each kernel: its variants by outcome, what the vectorised part is, and why it was refused."""
+    """A row for each kernel: its variants by outcome, the loops of those that lower, and why others were refused."""
     lines = [
         "| operators | kernel | vectorised | scalar loop | refused | what stands in the way |",
         "|---|---|---|---|---|---|",
@@ -108,7 +109,8 @@ def table(results: dict[str, Any]) -> str:
         counts = [sum(v["outcome"] == outcome for v in variants) for outcome in OUTCOMES]
         stems = dict.fromkeys(f"`{stem}`" for v in variants for stem in v["operators"])
         scalar = [v for v in variants if v["outcome"] == "scalar loop"]
-        notes = [*dict.fromkeys(v["reason"] for v in variants if v["outcome"] == "refused")]
+        reasons = Counter(v["reason"].partition(", requires")[0] for v in variants if v["outcome"] == "refused")
+        notes = [text if len(reasons) == 1 else f"{n} × {text}" for text, n in reasons.items()]
         if scalar:
             loops, calls = (sorted(v[k] for v in scalar) for k in ("scalar_loops", "vector_calls"))
             notes.insert(0, f"{span(loops)} scalar loops beside {span(calls)} vector calls")
