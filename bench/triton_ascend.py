@@ -45,7 +45,8 @@ def environment(folder: Path) -> Path:
     done = subprocess.run(install, capture_output=True, text=True)
     if done.returncode:
         version = ".".join(map(str, sys.version_info[:2]))
-        reason = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip gave no reason"]
+        said = done.stderr.splitlines() or ["pip gave no reason"]
+        reason = [line for line in said if line.startswith("ERROR")] or said
         raise SystemExit(
             f"Triton-Ascend cannot be had here: {' '.join(WHEELS)} for Python {version} on {sysconfig.get_platform()} "
             f"(there are wheels for Python 3.11 on Linux x86-64): {reason[-1]}"

@@ -257,6 +257,7 @@ def ascend_verify_metadata(
         raise ValueError("host_verify_lens, host_start_pos: expected both or neither, got one")
     padded, scratch = _pad(verify_lens, rows, width, num_slots, out and out.scratch)
     slots = padded.padded.shape[0]
+    _checks.tensor("start_pos", start_pos, _checks.INDEX_DTYPES, [slots], padded.padded.device)
     layout = _layout(padded, rows, start_pos, (root_tokens, draft_tokens), out and out.layout)
     ends = layout.cu_seqlens.new_empty(slots) if out is None else out.actual_seq_lengths_q
     _checks.output("out.actual_seq_lengths_q", ends, torch.int32, [slots], layout.cu_seqlens.device)

@@ -212,6 +212,7 @@ def test_padding_reaches_no_page_and_no_state_row(pad_slot: int, backend: str) -
         assert {(n // BLOCK - 1) // 200 for n in written} == active
 
 
+@pytest.mark.full
 def test_compiles() -> None:
     compiled = torch.compile(ascend_verify_metadata, fullgraph=True, backend="aot_eager")
     meta = compiled(i32([2, 3]), i32([3, 127, 0]), 8, 4, tables([0, 1, 2]), num_slots=3, graph=True)
@@ -226,7 +227,7 @@ GOOD: dict[str, Any] = {"verify_lens": i32([1, 2]), "start_pos": i32([3, 4]), "r
     ("change", "error", "text"),
     [
         ({"verify_lens": torch.tensor([1, 2])}, TypeError, "verify_lens: expected dtype torch.int32, got torch.int64"),
-        ({"start_pos": i32([1])}, ValueError, r"prefix: expected shape \[2\], got \[1\]"),
+        ({"start_pos": i32([1])}, ValueError, r"start_pos: expected shape \[2\], got \[1\]"),
         ({"rows": -1}, ValueError, "rows: expected an int"),
         ({"width": 0}, ValueError, "width: expected an int"),
         ({"num_slots": 1}, ValueError, "num_slots: expected an int"),

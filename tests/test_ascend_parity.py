@@ -68,7 +68,7 @@ def addresses(value: Any) -> list[int]:
 @pytest.mark.parametrize("width", [2, 5, 8])
 def test_eager(width: int, backend: str) -> None:
     rng = Random(width)
-    for _ in range(12):
+    for _ in range(8):
         world = World(rng, 6, width)
         slot, start = requests(rng, 6)
         batch = world.batch(slot, start)

@@ -22,7 +22,7 @@ def caps(model: Compressor, starts: list[int], width: int, ring: int) -> list[in
     return max_safe_verify_len(torch.tensor(starts), model.ratio, model.coff, width, ring=ring).tolist()
 
 
-def random_sequences(model: Compressor, form: str, width: int, capped: bool, ring: int, requests: int = 60) -> int:
+def random_sequences(model: Compressor, form: str, width: int, capped: bool, ring: int, requests: int = 40) -> int:
     """How many of so many random sequences end with a wrong entry."""
     rng = Random(f"{model.ratio}/{width}")
     enough = 2 * model.ratio + 20
@@ -40,7 +40,7 @@ def random_sequences(model: Compressor, form: str, width: int, capped: bool, rin
 
 
 @pytest.mark.parametrize("model", [C4, C128], ids=["C4", "C128"])
-@pytest.mark.parametrize("width", [1, 5, 8])
+@pytest.mark.parametrize("width", [2, 8])
 def test_block_form_never_loses_state(model: Compressor, width: int) -> None:
     assert random_sequences(model, "block", width, False, RING[model.ratio]) == 0
 

@@ -63,8 +63,6 @@ def test_a_table_counts_variants_by_outcome() -> None:
 def test_without_the_wheels_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(
-        SystemExit, match=r"Triton-Ascend cannot be had here: triton-ascend==3.2.0 .*No matching distrib"
-    ):
+    with pytest.raises(SystemExit, match=r"Triton-Ascend cannot be had here: triton-ascend==3\.2\.0 "):
         triton_ascend.environment(tmp_path / "environment")
     assert not (tmp_path / "environment" / "ready").exists()
