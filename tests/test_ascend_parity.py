@@ -12,6 +12,7 @@ from sglang_ascend import C128_PAGE, DUMMY, PAGE, RINGS, WINDOW_PAGE, World, whe
 
 import dspark_ops
 from dspark_ops import AscendTable, AscendVerifyMetadata, CompressorTable, StateRing, ascend_verify_metadata
+from dspark_ops.integrations.sglang_ascend import target_verify_fields
 
 if wheel() is None:
     reason = "no wheel of sglang 0.5.23 (DSPARK_RIVAL_WHEEL, or run bench/run.py): nothing is compared with SGLang"
@@ -31,27 +32,22 @@ def tables(world: World, fm: Any, request_slot: torch.Tensor) -> list[AscendTabl
 
 def same(ours: AscendVerifyMetadata, fm: Any) -> None:
     """Values and dtypes of every field."""
-    pairs = {
-        "actual_seq_lengths_q_pa": ours.actual_seq_lengths_q_pa,
-        "actual_seq_lengths_kv": ours.actual_seq_lengths_kv,
-        "start_pos": ours.start_pos,
-        "seqused": ours.seqused,
-        "positions_cmp_padding_c4": ours.compressor.entries[0].rope_position,
-        "positions_cmp_padding_c128": ours.compressor.entries[1].rope_position,
-        "c4_loc": ours.compressor.entries[0].slot,
-        "c128_loc": ours.compressor.entries[1].slot,
-    }
-    for name, got in pairs.items():
+    fields = target_verify_fields(ours)
+    tables = fields.pop("dsv4_explicit_state_block_tables")
+    capacity, ends = fields.pop("dsv4_max_input_capacity"), fields.pop("actual_seq_lengths_q")
+    for name in ("actual_seq_lengths_q_pa_cpu", "seq_lens_cpu_int"):
+        fields.pop(name, None)  # each test looks at these itself
+    for name, got in fields.items():
         want = getattr(fm, name)
         assert got.dtype is want.dtype, name
         assert got.tolist() == want.tolist(), name
     # A graph keeps no offsets without the leading 0: the indexer's operator is given a copy.
-    ends = getattr(fm, "actual_seq_lengths_q", fm.actual_seq_lengths_q_pa[1:])
-    assert ours.actual_seq_lengths_q.tolist() == ends.tolist()
-    for got, ratio in zip(ours.state_rows, (4, 128), strict=True):
+    want = getattr(fm, "actual_seq_lengths_q", fm.actual_seq_lengths_q_pa[1:])
+    assert ends.tolist() == want.tolist()
+    for ratio, got in tables.items():
         want = fm.dsv4_explicit_state_block_tables[ratio]
         assert got is not None and torch.equal(got, want) and got.dtype is want.dtype
-    assert ours.max_seqlen_q == fm.dsv4_max_input_capacity
+    assert capacity == fm.dsv4_max_input_capacity
 
 
 def requests(rng: Random, slots: int) -> tuple[list[int], list[int]]:
