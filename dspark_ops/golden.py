@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from . import tiers as tier_rules
+from .calibration import Samples, fit_sts
 from .cost import AdditiveTable, FloorTable
 from .ops.finalize_accept import finalize_accept as run_finalize_accept
 from .ops.pad_to_bucket import capture_lens, pad_to_bucket
@@ -151,3 +152,18 @@ def capture_layout(case: Case, device: str) -> None:
     """Verify lengths with which a graph of so many rows and slots is captured."""
     lens = capture_lens(case["rows"], case["slots"], case["width"], device)
     expect("verify_lens", lens, case["verify_lens"])
+
+
+@_checker
+def sts_fit(case: Case, device: str) -> None:
+    """Sequential temperature scaling: the same temperatures and the same calibration errors."""
+    mask = _floats(case["prefix_mask"], device)
+    samples = Samples(_floats(case["logits"], device), mask.sum(1).long(), "greedy")
+    fitted = fit_sts(samples, _floats(case["grid"], device), case["num_bins"])
+    for name in ("temperatures", "ece_before", "ece_after"):
+        got, want = getattr(fitted, name), case[name]
+        if len(got) != len(want):
+            raise Mismatch(f"{name} has {len(got)} values, expected {len(want)}")
+        for k, (a, b) in enumerate(zip(got, want, strict=True)):
+            # The order of a float64 sum is the machine's choice; a temperature is one of the grid.
+            close(f"{name}[{k}]", a, b, 0.0 if name == "temperatures" else 1e-9)

@@ -1,7 +1,7 @@
 """Calibration of confidences: record, fit, compare, and the files that a server loads (DESIGN 3.1, 3.10 and 5)."""
 
 from .affine import fit_affine
-from .offset import fit_offset_rule, follow_offsets
+from .offset import fit_affine_offset, fit_offset_rule, follow_offsets
 from .recorder import StsRecorder, load_shards
 from .samples import Samples
 from .sts import fit_sts, temperature_grid
@@ -18,6 +18,7 @@ __all__ = [
     "StsRecorder",
     "confidence_loss",
     "fit_affine",
+    "fit_affine_offset",
     "fit_offset_rule",
     "fit_sts",
     "follow_offsets",

@@ -1,7 +1,7 @@
 """Fits scale and bias per position: penalised logistic regression on "accepted, given that the prefix was".
 
-A temperature can only pull a probability towards one half. A head that is too sure of itself by a constant needs a bias;
-with both, calibration is a logistic regression of one variable, convex, solved by a few Newton steps.
+A temperature can only pull a probability towards one half; a head that is too sure of itself throughout needs a bias.
+With both, calibration is a logistic regression of one variable: convex, solved by a few Newton steps.
 """
 
 from __future__ import annotations

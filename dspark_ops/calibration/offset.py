@@ -12,9 +12,11 @@ import msgspec
 import torch
 from torch import Tensor
 
+from ..metrics import score_cumulative
 from ..ops.prefix_survival import prefix_survival
+from .affine import fit_affine
 from .samples import Samples
-from .tables import AffineCalibration, Calibration, OffsetRule
+from .tables import AffineCalibration, Calibration, OffsetRule, Operands
 
 # Steady learning rates, and forgetting over 20 to 100 steps.
 ETAS = (0.02, 0.05, 0.1, 0.15, 0.2)
@@ -53,7 +55,7 @@ def follow_offsets(samples: Samples, calibration: Calibration, observed: int | N
     return confidence, used
 
 
-def _confidence(logits: Tensor, operands: dict[str, Tensor], offset: Tensor) -> Tensor:
+def _confidence(logits: Tensor, operands: Operands, offset: Tensor) -> Tensor:
     out = torch.empty(logits.shape, dtype=torch.float32)
     prefix_survival(logits=logits, **operands, offset=offset, out_confidence=out)
     return out
@@ -79,13 +81,23 @@ def fit_offset_rule(
 
     The predictions are one step ahead, so nothing is judged on what it has seen; only two numbers are chosen.
     """
-    best: tuple[float, AffineCalibration] | None = None
-    for eta in etas:
-        for decay in decays:
-            candidate = msgspec.structs.replace(calibration, offset=OffsetRule(eta, decay, limit))
-            loss = log_loss(follow_offsets(samples, candidate)[0], samples.correct_len)
-            if best is None or loss < best[0]:
-                best = loss, candidate
-    if best is None:
+    rules = [OffsetRule(eta, decay, limit) for eta in etas for decay in decays]
+    if not rules:
         raise ValueError("etas, decays: expected at least one of each")
-    return best[1]
+    with_rule = [msgspec.structs.replace(calibration, offset=rule) for rule in rules]
+    predicted = [follow_offsets(samples, c)[0] for c in with_rule]
+    losses = [log_loss(c, samples.correct_len) for c in predicted]
+    best = min(range(len(rules)), key=losses.__getitem__)
+    after = [s.ece for s in score_cumulative(predicted[best], samples.correct_len)[0]]
+    return msgspec.structs.replace(with_rule[best], ece_after=after)
+
+
+def fit_affine_offset(samples: Samples, ridge: float = 1.0) -> AffineCalibration:
+    """Scale, bias and offset rule for service together.
+
+    Scale and bias are fitted, a rule is chosen, and both are fitted again with the offsets in place: once an offset
+    tells requests apart, a logit has less left to tell, and its best scale is another.
+    """
+    first = fit_offset_rule(samples, fit_affine(samples, ridge))
+    offset = follow_offsets(samples, first)[1]
+    return fit_offset_rule(samples, fit_affine(samples, ridge, offset))

@@ -68,7 +68,12 @@ def schedule(samples: Samples, batch: int, seed: int = 0) -> Schedule:
 
 
 def simulate(
-    samples: Samples, steps: Schedule, step_ns: Tensor, calibration: Calibration, search: str = "history"
+    samples: Samples,
+    steps: Schedule,
+    step_ns: Tensor,
+    calibration: Calibration,
+    search: str = "history",
+    tiers: Tensor | None = None,
 ) -> Run:
     """Plan and accept every step of the schedule.
 
@@ -78,31 +83,38 @@ def simulate(
         calibration: must serve the samples' γ and acceptance.
         search: "history" (the budget from the slot's previous step), "first_drop" or "global" on current confidences;
             the last is refused for sampled acceptance, where it is not lossless.
+        tiers: captured sizes, int32, ascending, that the bias of tau is filed under; nothing is filled. Default: none.
     """
     if search not in SEARCHES:
         raise ValueError(f"search: expected one of {', '.join(SEARCHES)}, got {search!r}")
     if search == "global" and samples.acceptance == SAMPLED:
-        raise ValueError("search: expected history or first_drop with sampled acceptance, got 'global', which biases it")
+        raise ValueError(
+            "search: expected history or first_drop with sampled acceptance, got 'global', which biases it"
+        )
     calibration.check_serves(samples.gamma, samples.acceptance)
     operands, rule, run = calibration.operands(), calibration.offset_rule, Run()
-    batch = steps.rows.shape[1]
+    batch, lagged = steps.rows.shape[1], search == "history"
     offset = torch.zeros(batch)
     correct_len = samples.correct_len.int()
     for rows, first in zip(steps.rows, steps.first, strict=True):
         offset.masked_fill_(first, 0.0)
-        logits = samples.logits[rows]
-        if search == "history":
-            # A first step's row before it is another request's; it is not fresh, so its values do not matter.
-            past = {"history": samples.logits[(rows - 1).clamp(min=0)], "fresh": ~first}
-            plan = allocate_verify_lens(step_ns=step_ns, logits=logits, offset=offset, **operands, **past)
-        else:
-            plan = allocate_verify_lens(step_ns=step_ns, logits=logits, offset=offset, search=search, **operands)
+        plan = allocate_verify_lens(
+            step_ns=step_ns,
+            logits=samples.logits[rows],
+            offset=offset,
+            **operands,
+            # The row before a first step is another request's: it is not fresh, so its values do not matter.
+            history=samples.logits[(rows - 1).clamp(min=0)] if lagged else None,
+            fresh=~first if lagged else None,
+            search=None if lagged else search,
+            tiers=tiers,
+        )
         lens = plan.verify_lens
         correct = torch.minimum(correct_len[rows], lens - 1)
         if rule is not None and plan.confidence is not None:
             rule.update(offset, plan.confidence, correct, lens)
         verified, tokens = int(plan.stats[1]), int(correct.sum()) + batch
-        bucket = Bucket(batch, int(search == "history"), samples.acceptance, -1)
+        bucket = Bucket(batch, int(lagged), samples.acceptance, int(plan.stats[2]))
         _count(run, verified, tokens, step_ns)
         run.counts += count_acceptance(correct, lens, samples.gamma)
         run.tau.add(bucket, int(plan.stats[3]) / _Q43, tokens)

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import msgspec
 import torch
@@ -44,6 +44,13 @@ def _numbers(name: str, values: Sequence[float], low: float, above: bool = False
     return tuple(out)
 
 
+class Operands(TypedDict, total=False):
+    """What a calibration hands to `allocate_verify_lens` and `prefix_survival`."""
+
+    scale: Tensor
+    bias: Tensor
+
+
 class OffsetRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a request's offset learns from its outcomes: the parameters of `update_offset`."""
 
@@ -66,9 +73,7 @@ class OffsetRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )  # fmt: skip
 
 
-class Calibration(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True, kw_only=True
-):
+class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True, kw_only=True):
     """What both kinds share. Immutable and validated when made; the fields are the JSON file's fields."""
 
     acceptance: str  # the event it was fitted to
@@ -93,23 +98,26 @@ class Calibration(
         """How requests' offsets learn; None if they have none."""
         return None
 
-    def operands(self, device: Device = "cpu") -> dict[str, Tensor]:
+    def operands(self, device: Device = "cpu") -> Operands:
         """The keyword arguments `scale` and (if there is one) `bias` of `allocate_verify_lens` and `prefix_survival`.
 
         float32 [γ], cached per device: do not write into them.
         """
-        cache: dict[torch.device, dict[str, Tensor]] = self.__dict__.setdefault("_operands", {})
+        cache: dict[torch.device, Operands] = self.__dict__.setdefault("_operands", {})
         key = torch.device(device)
         if key not in cache:
             scale, bias = self.scale_bias()
-            named = {"scale": scale} if bias is None else {"scale": scale, "bias": bias}
-            cache[key] = {n: torch.tensor(v, dtype=torch.float32, device=key) for n, v in named.items()}
+            cache[key] = Operands(scale=torch.tensor(scale, dtype=torch.float32, device=key))
+            if bias is not None:
+                cache[key]["bias"] = torch.tensor(bias, dtype=torch.float32, device=key)
         return cache[key]
 
     def check_serves(self, gamma: int, acceptance: str) -> None:
         """Raise ValueError unless it was fitted for this γ and this acceptance."""
         if self.gamma != gamma:
-            raise ValueError(f"calibration: expected one fitted for γ = {gamma}, got one for γ = {self.gamma}; refit it")
+            raise ValueError(
+                f"calibration: expected one fitted for γ = {gamma}, got one for γ = {self.gamma}; refit it"
+            )
         if self.acceptance != check_acceptance(acceptance):
             raise ValueError(
                 f"calibration: expected one fitted to {acceptance} acceptance, got one fitted to {self.acceptance}: "
@@ -145,9 +153,7 @@ class Calibration(
             self._set(**{name: _numbers(name, values, 0.0)})
 
 
-class StsCalibration(
-    Calibration, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True, kw_only=True
-):
+class StsCalibration(Calibration, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True, kw_only=True):
     """Sequential temperature scaling: c_k = sigmoid(z_k / T_k). SGLang's file.
 
     Args:

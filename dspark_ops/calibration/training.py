@@ -1,8 +1,8 @@
 """The training side: the soft label 1 - TV(q, p), its loss, and the head that learns it.
 
-Under standard rejection sampling a draft token from q is kept with probability ``sum_x min(q(x), p(x)) = 1 - TV(q, p)``,
-so that is what a confidence logit is trained to, as a soft target of binary cross entropy. It is not the event that a
-greedy server accepts by: see `Samples` and the calibrations for the bridge.
+Standard rejection sampling keeps a draft token from q with probability ``sum_x min(q(x), p(x)) = 1 - TV(q, p)``, so
+that is what a confidence logit is trained to, as a soft target of binary cross entropy. It is not the event by which a
+greedy server accepts; a calibration fitted to recorded outcomes bridges the two.
 """
 
 from __future__ import annotations

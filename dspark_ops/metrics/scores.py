@@ -12,7 +12,7 @@ what it would score.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
@@ -32,6 +32,10 @@ class Score:
     ece_floor: float  # expected ECE of these predictions if they were right and the samples independent
     brier: float
     auroc: float
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain data for JSON, which has no NaN: None stands for it."""
+        return {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ class TauBias:
     def by(self, *names: str) -> list[dict[str, Any]]:
         """Per combination of these fields of `Bucket` (none: over everything), ascending.
 
-        Each: the fields, then steps, predicted and actual tokens per step, bias = E[actual - predicted], standard_error.
+        Each: the fields, then steps, predicted and actual (tokens per step), bias = E[actual - predicted] and its
+        standard_error.
         """
         unknown = [n for n in names if n not in Bucket._fields]
         if unknown:
