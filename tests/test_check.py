@@ -35,6 +35,7 @@ CORRUPTED = {
     "ragged_layout": ["cu_seqlens", "row_request", "row_offset", "verify_ids", "strided", "padded", "padded_capped"],
     "accept": ["correct_len", "trimmed", "commit_lens", "new_seq_lens", "out_tokens"],
     "capture_layout": ["verify_lens"],
+    "sts_fit": ["temperatures", "ece_before", "ece_after"],
 }
 
 
@@ -69,10 +70,10 @@ def test_a_malformed_case_and_a_malformed_file_are_failures(tmp_path: Path) -> N
 def test_directory_report(tmp_path: Path) -> None:
     case = golden_data.load("accept")[0]
     write(tmp_path, "accept", [case, case | {"trimmed": raised(case["trimmed"])}])
-    write(tmp_path, "sts_fit", [{}])
+    write(tmp_path, "new_thing", [{}])
     report = check.check_directory(tmp_path, "reference", seconds=0)
     assert (report.passed, report.failed) == (1, 1)
-    assert report.notes[0] == "no checker yet for: sts_fit.json"
+    assert report.notes[0] == "no checker yet for: new_thing.json"
     assert "only the reference" in report.notes[1]
 
 
