@@ -39,13 +39,13 @@ def shards(folder: Path, requests: bool) -> list[str]:
 
 def test_table_file_and_figure(tmp_path: Path) -> None:
     out, figure = tmp_path / "calibration.json", tmp_path / "reliability.png"
-    code, text, _ = run(SAMPLED, *COST, "-B", "4", "--out", str(out), "--plot", str(figure))
+    code, text, _ = run(SAMPLED, *COST, "-B", "16", "--out", str(out), "--plot", str(figure))
     assert code == 0
     for part in (
         "sampled acceptance, γ = 7, 2,525 steps",
         "ECE, position 3",
         "AUROC, position 1",
-        "tokens/s over fixed",
+        "over fixed, B = 16",
     ):
         assert part in text
     assert "affine against " in text and "if outcomes were known: 1." in text

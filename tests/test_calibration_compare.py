@@ -10,7 +10,8 @@ import torch
 
 from dspark_ops._threads import one_thread
 from dspark_ops.calibration import Samples, StsCalibration, fit_affine, fit_sts, follow_offsets, identity
-from dspark_ops.calibration.compare import Candidate, Comparison, choose, compare
+from dspark_ops.calibration.choose import choose
+from dspark_ops.calibration.compare import Candidate, Comparison, compare
 from dspark_ops.calibration.simulate import Schedule, best_fixed, schedule, simulate, simulate_oracle
 from dspark_ops.cost_cells import CostCells
 from dspark_ops.metrics import prefix_outcome
