@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, required=True)
     arguments = parser.parse_args()
     with one_thread():
-        results = measure(arguments.traces, print)
+        results = measure(arguments.traces, lambda text: print(text, flush=True))
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     write_atomic(arguments.json, json.dumps(rounded({"versions": versions, **results})) + "\n")
 
