@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
 from dspark_ops._threads import one_thread
-from dspark_ops.calibration import Samples, StsCalibration, fit_affine, fit_sts, follow_offsets, identity
+from dspark_ops.calibration import OffsetRule, Samples, StsCalibration, fit_affine, fit_sts, follow_offsets, identity
 from dspark_ops.calibration.choose import choose
 from dspark_ops.calibration.compare import Candidate, Comparison, compare
 from dspark_ops.calibration.simulate import Schedule, best_fixed, schedule, simulate, simulate_oracle
@@ -125,6 +126,19 @@ def test_simulate_equals_the_replay(greedy: Trace, cells: CostCells, search: str
     length, fixed = best_fixed(Samples.from_trace(greedy, "z"), steps, cells.step_ns(16, 16 * 8))
     assert length == report["best_fixed"]["verify_len"]
     assert fixed.tokens_per_second == pytest.approx(report["best_fixed"]["tokens_per_second"])
+
+
+def test_simulated_offsets_are_each_requests_own(greedy: Trace) -> None:
+    """At a flat cost everything is verified, so slots reused in any order must predict what each request alone would."""
+    samples = Samples.from_trace(greedy, "z")
+    rule = OffsetRule(0.3, 0.95)
+    calibration = msgspec.structs.replace(fit_affine(samples), offset=rule)
+    steps = schedule(samples, 12, seed=5)
+    run = simulate(samples, steps, torch.full((12 * 8 + 1,), 1000, dtype=torch.int32), calibration, "global")
+    survival = follow_offsets(samples, calibration)[0].double().cumprod(1)
+    (tau,) = run.tau.by()
+    assert tau["predicted"] == pytest.approx(12 + float(survival[steps.rows].sum()) / len(steps.rows), rel=1e-5)
+    assert run.counts.accepted == int(samples.correct_len[steps.rows].sum())
 
 
 def test_the_oracle_wastes_nothing(greedy: Trace, cells: CostCells) -> None:
