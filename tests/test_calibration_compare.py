@@ -129,7 +129,7 @@ def test_simulate_equals_the_replay(greedy: Trace, cells: CostCells, search: str
 
 
 def test_simulated_offsets_are_each_requests_own(greedy: Trace) -> None:
-    """At a flat cost everything is verified, so slots reused in any order must predict what each request alone would."""
+    """At a flat cost all is verified, so slots reused in any order must predict what each request alone would."""
     samples = Samples.from_trace(greedy, "z")
     rule = OffsetRule(0.3, 0.95)
     calibration = msgspec.structs.replace(fit_affine(samples), offset=rule)
