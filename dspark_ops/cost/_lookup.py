@@ -30,12 +30,11 @@ def floor_index(probes: Sequence[int], max_rows: int) -> Tensor:
 
 def linear(probes: Sequence[int], values: Sequence[float], max_rows: int) -> Tensor:
     """Per number of rows, 0 to max_rows, the value interpolated between probes, held outside them; float64."""
-    points, known = torch.tensor(probes), torch.tensor(values, dtype=torch.float64)
-    rows = torch.arange(max_rows + 1).clamp(probes[0], probes[-1])
+    points, known = torch.tensor(probes, dtype=torch.float64), torch.tensor(values, dtype=torch.float64)
+    slope = torch.cat([known.diff() / points.diff(), torch.zeros(1, dtype=torch.float64)])
     low = floor_index(probes, max_rows)
-    high = (low + 1).clamp(max=len(points) - 1)
-    fraction = (rows - points[low]).double() / (points[high] - points[low]).clamp(min=1)
-    return known[low] + fraction * (known[high] - known[low])
+    past = torch.arange(max_rows + 1, dtype=torch.float64).clamp_(min=probes[0]).sub_(points[low])
+    return past.mul_(slope[low]).add_(known[low])
 
 
 def linear_at(probes: Sequence[int], values: Sequence[float], at: float) -> float:

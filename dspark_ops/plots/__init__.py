@@ -1,1 +1,1 @@
-"""Figures of the reports, a module each; they need matplotlib (the extra `plot`), which is imported when one is drawn."""
+"""Figures of the reports, a module each; they need matplotlib (the extra `plot`), imported when one is drawn."""
