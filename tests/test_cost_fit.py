@@ -108,12 +108,10 @@ def test_floor_fit_is_the_median_speed() -> None:
 
 def test_additive_fit_by_hand() -> None:
     cells = [
-        {"bs": b, "M": m, "T": 0.01 + 0.001 * (b == 2) + 0.005 * (m == 64)}
-        for b, m in ((1, 2), (2, 3), (1, 64), (2, 70))
+        {"bs": bs, "M": rows, "T": 0.01 + 0.001 * (bs == 2) + 0.005 * (rows > 9)}
+        for bs, rows in ((1, 2), (2, 3), (1, 64), (2, 70))
     ]
-    table = fit_additive(
-        CostCells.from_list([c | {"T": 0.01 + 0.001 * (c["bs"] == 2) + 0.005 * (c["M"] > 9)} for c in cells])
-    )
+    table = fit_additive(CostCells.from_list(cells))
     assert table.bs_probes == (1, 2) and table.m_probes == (0, 64)
     assert [table.bias_seconds, *table.alpha_seconds, *table.theta_seconds] == pytest.approx([0.01, 0, 0.001, 0, 0.005])
     with pytest.raises(ValueError, match="cells: expected at least 4 for an additive fit, got 3"):
@@ -204,7 +202,8 @@ def test_noise_is_told_from_repeats_and_from_ranges() -> None:
     ranges = []
     for cell in {(c.rows, c.num_reqs) for c in noisy.samples}:
         times = [c.seconds for c in noisy.samples if (c.rows, c.num_reqs) == cell]
-        ranges.append({"bs": 16, "M": cell[0], "T": statistics.median(times), "n": 15, "T_min": min(times), "T_max": max(times)})  # fmt: skip  # noqa: E501
+        spread = {"n": 15, "T_min": min(times), "T_max": max(times)}
+        ranges.append({"bs": 16, "M": cell[0], "T": statistics.median(times), **spread})
     assert CostCells.from_list(ranges).relative_noise() == pytest.approx(0.05, rel=0.2)
     with pytest.raises(ValueError, match="expected repeated cells, or n with T_min and T_max"):
         CELLS.relative_noise()
