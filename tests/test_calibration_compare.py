@@ -14,7 +14,7 @@ from dspark_ops.calibration import OffsetRule, Samples, StsCalibration, fit_affi
 from dspark_ops.calibration.choose import choose
 from dspark_ops.calibration.compare import Candidate, Comparison, compare
 from dspark_ops.calibration.simulate import Schedule, best_fixed, schedule, simulate, simulate_oracle
-from dspark_ops.cost_cells import CostCells
+from dspark_ops.cost.cells import CostCells
 from dspark_ops.metrics import prefix_outcome
 from dspark_ops.replay import Options, replay, step_rows
 from dspark_ops.trace import Trace

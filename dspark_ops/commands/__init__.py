@@ -1,6 +1,6 @@
 """The commands of `dspark-ops`, a module each."""
 
-from . import calibrate, check, env, replay
+from . import calibrate, check, env, fit_cost, replay, sweep_plan
 from ._app import app
 
-__all__ = ["app", "calibrate", "check", "env", "replay"]
+__all__ = ["app", "calibrate", "check", "env", "fit_cost", "replay", "sweep_plan"]
