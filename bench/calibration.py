@@ -51,9 +51,9 @@ VARIANTS: dict[str, Fit] = {
     "affine, ridge 0.001": lambda s: fit_affine(s, ridge=0.001),
     "affine, ridge 30": lambda s: fit_affine(s, ridge=30.0),
     "affine, one scale": lambda s: fit_affine(s, shared_scale=True),
-    "affine + offset (eta 0.1, no decay)": lambda s: with_rule(fit_affine(s), OffsetRule(0.1)),
-    "affine + offset (eta, decay chosen)": lambda s: fit_offset_rule(s, fit_affine(s)),
-    "affine + offset, affine refitted under it": fit_affine_offset,
+    "affine+offset (eta 0.1, no decay)": lambda s: with_rule(fit_affine(s), OffsetRule(0.1)),
+    "affine+offset (eta, decay chosen)": lambda s: fit_offset_rule(s, fit_affine(s)),
+    "affine+offset, affine refitted under it": fit_affine_offset,
     "affine, one scale + offset (chosen)": lambda s: fit_offset_rule(s, fit_affine(s, shared_scale=True)),
 }
 

@@ -58,17 +58,17 @@ def test_greedy_outcomes_of_an_overconfident_head(found: Comparison) -> None:
     none, sts, affine, offset = (eces(found, c.name) for c in found.candidates)
     assert none[0] > 0.15 and 0.08 < sts[0] < none[0] and affine[0] < 0.03 and offset[0] < 0.04
     by_name = {c["name"]: c for c in found.as_dict()["candidates"]}
-    assert by_name["affine + offset"]["brier"] < by_name["affine"]["brier"] < by_name["sts"]["brier"]
+    assert by_name["affine+offset"]["brier"] < by_name["affine"]["brier"] < by_name["sts"]["brier"]
     auroc = {name: c["cumulative"][0]["auroc"] for name, c in by_name.items()}
-    assert auroc["affine + offset"] > auroc["affine"] + 0.02
+    assert auroc["affine+offset"] > auroc["affine"] + 0.02
     speed = {name: c["throughput"][16]["over_best_fixed"] for name, c in by_name.items()}
-    assert speed["affine + offset"] > speed["affine"] > speed["none"] + 0.01
+    assert speed["affine+offset"] > speed["affine"] > speed["none"] + 0.01
     assert found.oracle[16] > 1.25
-    assert found.ship == "affine + offset" and len(found.reasons) == 3
+    assert found.ship == "affine+offset" and len(found.reasons) == 3
 
 
 def test_the_bias_of_tau_goes_with_the_calibration(found: Comparison) -> None:
-    (none,), (offset,) = (found[name].tau.by("batch", "lag", "acceptance") for name in ("none", "affine + offset"))
+    (none,), (offset,) = (found[name].tau.by("batch", "lag", "acceptance") for name in ("none", "affine+offset"))
     assert (none["batch"], none["lag"], none["acceptance"]) == (16, 1, "greedy")
     assert none["bias"] < -2 and abs(offset["bias"]) < 1
     assert sum(b["steps"] for b in found["none"].tau.by("tier")) == none["steps"]

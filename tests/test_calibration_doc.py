@@ -46,9 +46,9 @@ def candidate(data: dict[str, Any], source: str, name: str) -> dict[str, Any]:
 
 def test_what_the_document_says_of_them(data: dict[str, Any]) -> None:
     assert {k: v["ship"] for k, v in data["compare"].items()} == {
-        "greedy z": "affine + offset",
-        "sampled z": "affine + offset",
-        "greedy z_refit": "affine + offset",
+        "greedy z": "affine+offset",
+        "sampled z": "affine+offset",
+        "greedy z_refit": "affine+offset",
         "sampled z_refit": "affine",
     }
     for source in ("greedy z", "greedy z_refit"):
@@ -70,7 +70,7 @@ def test_what_the_document_says_of_them(data: dict[str, Any]) -> None:
         *_, ships = by_name.values()
         assert all(b["bias"] > 0 for b in ships["by"])
     for source, least, most in (("sampled z", 0.02, 0.1), ("sampled z_refit", 0.02, 0.1), ("greedy z", 0.15, 0.15)):
-        fitted = candidate(data, source, "affine + offset")["fitted"]
+        fitted = candidate(data, source, "affine+offset")["fitted"]
         assert all(least <= f["offset"]["eta"] <= most for f in fitted)
     for key, compared in data["compare"].items():
         for batch, bound in compared["oracle"].items():

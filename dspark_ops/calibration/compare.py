@@ -34,7 +34,7 @@ CANDIDATES: dict[str, Fit] = {  # from the simplest on
     "none": lambda s: identity(s.gamma, s.acceptance),
     "sts": fit_sts,
     "affine": fit_affine,
-    "affine + offset": fit_affine_offset,
+    "affine+offset": fit_affine_offset,
 }
 BATCHES = (8, 16, 32)
 FOLDS = 2
