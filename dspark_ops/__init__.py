@@ -2,7 +2,7 @@
 
 from ._backends import available_backends, backends, use_backend
 from .ascend_metadata import AscendTable, AscendVerifyMetadata, StateBlocks, StateRing, ascend_verify_metadata
-from .cost import AdditiveTable, FloorTable, StepCost, load_cost_table
+from .cost import AdditiveTable, ContextTable, FloorTable, OnlineCost, StepCost, TierGroup, TierTable, load_cost_table
 from .ops._accepted import Accepted
 from .ops.accept_greedy import accept_greedy
 from .ops.allocate_verify_lens import Plan, allocate_verify_lens
@@ -29,7 +29,9 @@ __all__ = [
     "CompressorEntries",
     "CompressorLayout",
     "CompressorTable",
+    "ContextTable",
     "FloorTable",
+    "OnlineCost",
     "PaddedLens",
     "Plan",
     "RaggedLayout",
@@ -37,6 +39,8 @@ __all__ = [
     "StateBlocks",
     "StateRing",
     "StepCost",
+    "TierGroup",
+    "TierTable",
     "accept_greedy",
     "allocate_verify_lens",
     "ascend_verify_metadata",
