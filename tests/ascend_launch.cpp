@@ -6,10 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "aclrtlaunch_dspark_allocate_verify_lens.h"
-#include "aclrtlaunch_dspark_plan_budget.h"
-#include "aclrtlaunch_dspark_prefix_survival.h"
-#include "aclrtlaunch_dspark_schedule_verify_lens.h"
+#include "dspark_stubs.h"
 
 namespace {
 
@@ -34,16 +31,25 @@ void expect(bool holds, const char* what) {
   std::exit(1);
 }
 
+template <class P>
+using Launch = uint32_t (*)(const P&, void*, dspark::ascend::Stream);
+
 // Every byte of the parameters arrives, at the right kernel, with the stream and the workspace as they were.
 template <class P>
-void check(const char* kernel, uint32_t (*launch)(const P&, void*, void*), P params, uint32_t blocks, bool workspace) {
+void check(const char* kernel, Launch<P> launch, P params) {
   static char stream, scratch;
-  expect(launch(params, &scratch, &stream) == kError, "the runtime's error is returned");
+  expect(launch(params, &scratch, {&stream, 48}) == kError, "the runtime's error is returned");
   expect(std::strcmp(seen.kernel, kernel) == 0, "the right kernel");
-  expect(seen.blocks == blocks, "the number of blocks");
   expect(seen.stream == &stream, "the stream");
-  expect(!workspace || seen.workspace == &scratch, "the workspace");
+  expect(seen.workspace == &scratch, "the workspace");
   expect(std::memcmp(seen.params, &params, sizeof(P)) == 0, "the parameters");
+  expect(seen.blocks >= 1 && seen.blocks <= 48, "no more blocks than cores");
+}
+
+template <class P>
+void check_blocks(Launch<P> launch, const P& params, uint32_t cores, uint32_t blocks) {
+  launch(params, nullptr, {nullptr, cores});
+  expect(seen.blocks == blocks, "the number of blocks");
 }
 
 template <class P>
@@ -56,30 +62,25 @@ P patterned() {
 
 }  // namespace
 
-uint32_t aclrtlaunch_dspark_prefix_survival(uint32_t b, void* s, dspark::SurvivalParams* p) {
-  return record("prefix_survival", b, s, nullptr, p);
-}
-uint32_t aclrtlaunch_dspark_plan_budget(uint32_t b, void* s, void* w, dspark::PlanBudgetParams* p) {
-  return record("plan_budget", b, s, w, p);
-}
-uint32_t aclrtlaunch_dspark_schedule_verify_lens(uint32_t b, void* s, void* w, dspark::ScheduleParams* p) {
-  return record("schedule_verify_lens", b, s, w, p);
-}
-uint32_t aclrtlaunch_dspark_allocate_verify_lens(uint32_t b, void* s, void* w, dspark::AllocateParams* p) {
-  return record("allocate_verify_lens", b, s, w, p);
-}
+#define FAKE_STUB(stem, Params, unused)                                                 \
+  uint32_t aclrtlaunch_dspark_##stem(uint32_t b, void* s, void* w, dspark::Params* p) { \
+    return record(#stem, b, s, w, p);                                                   \
+  }
+DSPARK_ASCEND_OPERATORS(FAKE_STUB)
 
 int main() {
   using namespace dspark;
+#define CHECK(stem, Params, unused) check<Params>(#stem, ascend::stem, patterned<Params>());
+  DSPARK_ASCEND_OPERATORS(CHECK)
   const std::pair<int64_t, uint32_t> sizes[] = {{0, 1}, {1, 1}, {64, 1}, {65, 2}, {256, 4}, {9000, 40}};
   for (const auto& [batch, blocks] : sizes) {
     SurvivalParams params = patterned<SurvivalParams>();
     params.batch = batch;
-    check("prefix_survival", ascend::prefix_survival, params, blocks, false);
+    check_blocks<SurvivalParams>(ascend::prefix_survival, params, 40, blocks);
   }
-  check("plan_budget", ascend::plan_budget, patterned<PlanBudgetParams>(), 1, true);
-  check("schedule_verify_lens", ascend::schedule_verify_lens, patterned<ScheduleParams>(), 1, true);
-  check("allocate_verify_lens", ascend::allocate_verify_lens, patterned<AllocateParams>(), 1, true);
+  check_blocks<PlanBudgetParams>(ascend::plan_budget, patterned<PlanBudgetParams>(), 40, 1);
+  check_blocks<ScheduleParams>(ascend::schedule_verify_lens, patterned<ScheduleParams>(), 40, 1);
+  check_blocks<AllocateParams>(ascend::allocate_verify_lens, patterned<AllocateParams>(), 40, 1);
   expect(ascend::planning_workspace(512, 7) == 0, "512 requests of 7 drafts need no workspace");
   expect(ascend::planning_workspace(513, 7) == 576 * 7 * 4, "513 do");
   return 0;

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dspark_ops import ascend_host
-from dspark_ops.cuda_host import sources
+from dspark_ops._emulation import sources
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")

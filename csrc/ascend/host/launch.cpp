@@ -2,15 +2,21 @@
 // points before they return.
 #include "ascend/host/launch.h"
 
-#include "aclrtlaunch_dspark_allocate_verify_lens.h"
-#include "aclrtlaunch_dspark_plan_budget.h"
-#include "aclrtlaunch_dspark_prefix_survival.h"
-#include "aclrtlaunch_dspark_schedule_verify_lens.h"
+#include "dspark_stubs.h"  // written by CMakeLists.txt: the header of every stub
 
 namespace dspark::ascend {
 namespace {
+
 constexpr int64_t kResidentKeys = 3584, kLanes = 64;  // device.h: kSlot, kLanes
-constexpr int64_t kMostBlocks = 40;                   // vector cores of the smallest 910B
+
+template <class Params>
+int64_t one_block(const Params&, int64_t) {
+  return 1;
+}
+int64_t survival_blocks(const SurvivalParams& p, int64_t cores) {
+  return clamp64((p.batch + kLanes - 1) / kLanes, 1, cores);
+}
+
 }  // namespace
 
 size_t planning_workspace(int64_t batch, int64_t gamma) {
@@ -18,22 +24,12 @@ size_t planning_workspace(int64_t batch, int64_t gamma) {
   return keys <= kResidentKeys ? 0 : size_t(keys) * sizeof(float);
 }
 
-uint32_t prefix_survival(const SurvivalParams& p, void*, void* stream) {
-  SurvivalParams params = p;
-  const int64_t blocks = clamp64((p.batch + kLanes - 1) / kLanes, 1, kMostBlocks);
-  return aclrtlaunch_dspark_prefix_survival(uint32_t(blocks), stream, &params);
-}
-uint32_t plan_budget(const PlanBudgetParams& p, void* workspace, void* stream) {
-  PlanBudgetParams params = p;
-  return aclrtlaunch_dspark_plan_budget(1, stream, workspace, &params);
-}
-uint32_t schedule_verify_lens(const ScheduleParams& p, void* workspace, void* stream) {
-  ScheduleParams params = p;
-  return aclrtlaunch_dspark_schedule_verify_lens(1, stream, workspace, &params);
-}
-uint32_t allocate_verify_lens(const AllocateParams& p, void* workspace, void* stream) {
-  AllocateParams params = p;
-  return aclrtlaunch_dspark_allocate_verify_lens(1, stream, workspace, &params);
-}
+#define DSPARK_LAUNCH(stem, Params, blocks)                                                              \
+  uint32_t stem(const Params& p, void* workspace, Stream stream) {                                                   \
+    Params params = p;                                                                                               \
+    return aclrtlaunch_dspark_##stem(uint32_t(blocks(p, stream.cores)), stream.handle, workspace, &params);           \
+  }
+DSPARK_ASCEND_OPERATORS(DSPARK_LAUNCH)
+#undef DSPARK_LAUNCH
 
 }  // namespace dspark::ascend

@@ -1,0 +1,10 @@
+// Every Ascend operator, once. X(stem, parameters, blocks): `blocks` is a rule of launch.cpp, of the parameters and the
+// number of vector cores. Kernel: dspark_<stem>(GM_ADDR workspace, parameters) in csrc/ascend/<stem>_kernel.cpp.
+#pragma once
+#include "common/params.h"
+
+#define DSPARK_ASCEND_OPERATORS(X)                    \
+  X(prefix_survival, SurvivalParams, survival_blocks) \
+  X(plan_budget, PlanBudgetParams, one_block)         \
+  X(schedule_verify_lens, ScheduleParams, one_block)  \
+  X(allocate_verify_lens, AllocateParams, one_block)
