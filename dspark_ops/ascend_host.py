@@ -19,7 +19,10 @@ import torch
 from . import _emulation
 
 NAMESPACE = "dspark_ascend_host"
-STEMS = ("prefix_survival", "plan_budget", "schedule_verify_lens", "allocate_verify_lens")
+STEMS = (
+    "prefix_survival", "plan_budget", "schedule_verify_lens", "allocate_verify_lens",
+    "scatter_to_strided", "gather_from_strided",
+)  # fmt: skip
 POISON = 0xFF
 # As struct Counters of csrc/emulation/ascendc_on_host/include/ascendc_on_host/machine.h.
 COUNTERS = (

@@ -8,6 +8,7 @@ namespace dspark::ascend {
 namespace {
 
 constexpr int64_t kResidentKeys = 3584, kLanes = 64;  // device.h: kSlot, kLanes
+constexpr int64_t kSpanGrain = 512;                   // moves.h
 
 template <class Params>
 int64_t one_block(const Params&, int64_t) {
@@ -15,6 +16,12 @@ int64_t one_block(const Params&, int64_t) {
 }
 int64_t survival_blocks(const SurvivalParams& p, int64_t cores) {
   return clamp64((p.batch + kLanes - 1) / kLanes, 1, cores);
+}
+int64_t scatter_blocks(const MoveRowsParams& p, int64_t cores) {
+  return clamp64((p.batch * p.width * p.row_bytes + kSpanGrain - 1) / kSpanGrain, 1, cores);
+}
+int64_t gather_blocks(const MoveRowsParams& p, int64_t cores) {
+  return clamp64((p.rows * p.row_bytes + kSpanGrain - 1) / kSpanGrain, 1, cores);
 }
 
 }  // namespace

@@ -7,4 +7,6 @@
   X(prefix_survival, SurvivalParams, survival_blocks) \
   X(plan_budget, PlanBudgetParams, one_block)         \
   X(schedule_verify_lens, ScheduleParams, one_block)  \
-  X(allocate_verify_lens, AllocateParams, one_block)
+  X(allocate_verify_lens, AllocateParams, one_block)  \
+  X(scatter_to_strided, MoveRowsParams, scatter_blocks) \
+  X(gather_from_strided, MoveRowsParams, gather_blocks)
