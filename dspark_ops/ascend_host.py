@@ -21,7 +21,8 @@ from . import _emulation
 NAMESPACE = "dspark_ascend_host"
 STEMS = (
     "prefix_survival", "plan_budget", "schedule_verify_lens", "allocate_verify_lens",
-    "scatter_to_strided", "gather_from_strided",
+    "scatter_to_strided", "gather_from_strided", "max_safe_verify_len",
+    "accept_greedy", "finalize_accept", "update_offset",
 )  # fmt: skip
 POISON = 0xFF
 # As struct Counters of csrc/emulation/ascendc_on_host/include/ascendc_on_host/machine.h.

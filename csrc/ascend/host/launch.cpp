@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kResidentKeys = 3584, kLanes = 64;  // device.h: kSlot, kLanes
 constexpr int64_t kSpanGrain = 512;                   // moves.h
+constexpr int64_t kLeastTile = 8;                     // requests.h
 
 template <class Params>
 int64_t one_block(const Params&, int64_t) {
@@ -16,6 +17,10 @@ int64_t one_block(const Params&, int64_t) {
 }
 int64_t survival_blocks(const SurvivalParams& p, int64_t cores) {
   return clamp64((p.batch + kLanes - 1) / kLanes, 1, cores);
+}
+template <class Params>
+int64_t request_blocks(const Params& p, int64_t cores) {
+  return clamp64((p.batch + kLeastTile - 1) / kLeastTile, 1, cores);
 }
 int64_t scatter_blocks(const MoveRowsParams& p, int64_t cores) {
   return clamp64((p.batch * p.width * p.row_bytes + kSpanGrain - 1) / kSpanGrain, 1, cores);
