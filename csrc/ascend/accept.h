@@ -38,7 +38,7 @@ class Acceptance {
       load_requests(tile);
       if (is_greedy_) match(tile);
       else if (p_.target_tokens && is_short_) load_targets(tile, 0);
-      if (!is_greedy_ || !is_short_) load_drafts(tile, 0);
+      if (!is_greedy_ || !is_short_) load_drafts(tile, 0);  // else the comparison has left them there
       sync<HardEvent::MTE2_S>();
       sync<HardEvent::MTE2_V>();
       for (uint32_t i = 0; i < tile.count; ++i) commit(tile, i);
@@ -176,7 +176,7 @@ class Acceptance {
 
   const AcceptParams& p_;
   const int64_t width_;
-  const bool is_greedy_, is_short_;
+  const bool is_greedy_, is_short_;  // short: one chunk holds all rows of a request
   Fields<kAcceptBytes> fields_;
   IndexField prefix_;
   Learner learner_;
