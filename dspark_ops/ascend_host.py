@@ -19,7 +19,10 @@ import torch
 from . import _emulation
 
 NAMESPACE = "dspark_ascend_host"
-STEMS = ("prefix_survival", "plan_budget", "schedule_verify_lens", "allocate_verify_lens")
+STEMS = (
+    "prefix_survival", "plan_budget", "schedule_verify_lens", "allocate_verify_lens", "ragged_layout", "pad_to_bucket",
+    "compressor_layout", "state_rows", "state_blocks",
+)  # fmt: skip
 POISON = 0xFF
 # As struct Counters of csrc/emulation/ascendc_on_host/include/ascendc_on_host/machine.h.
 COUNTERS = (

@@ -16,6 +16,19 @@ int64_t one_block(const Params&, int64_t) {
 int64_t survival_blocks(const SurvivalParams& p, int64_t cores) {
   return clamp64((p.batch + kLanes - 1) / kLanes, 1, cores);
 }
+// 256 rows a core: fewer would not pay for the sums that each core makes.
+int64_t row_blocks(const RaggedLayoutParams& p, int64_t cores) { return clamp64((p.rows + 255) / 256, 1, cores); }
+// 128 entries a core, for each costs a copy of its own.
+int64_t entry_blocks(const CompressorLayoutParams& p, int64_t cores) {
+  int64_t most = 1;
+  for (int k = 0; k < p.tables; ++k) most = max64(most, (p.table[k].capacity + 127) / 128);
+  return min64(most * p.tables, cores);
+}
+// Eights of requests, the fewest that fill whole 32-byte blocks of the output.
+template <class Params>
+int64_t request_blocks(const Params& p, int64_t cores) {
+  return clamp64((p.batch + 7) / 8, 1, cores);
+}
 
 }  // namespace
 

@@ -7,4 +7,9 @@
   X(prefix_survival, SurvivalParams, survival_blocks) \
   X(plan_budget, PlanBudgetParams, one_block)         \
   X(schedule_verify_lens, ScheduleParams, one_block)  \
-  X(allocate_verify_lens, AllocateParams, one_block)
+  X(allocate_verify_lens, AllocateParams, one_block)  \
+  X(ragged_layout, RaggedLayoutParams, row_blocks)    \
+  X(pad_to_bucket, PadToBucketParams, one_block)      \
+  X(compressor_layout, CompressorLayoutParams, entry_blocks) \
+  X(state_rows, StateRowsParams, request_blocks)      \
+  X(state_blocks, StateBlocksParams, request_blocks)
