@@ -20,8 +20,10 @@ from . import _emulation
 
 NAMESPACE = "dspark_ascend_host"
 STEMS = (
-    "prefix_survival", "plan_budget", "schedule_verify_lens", "allocate_verify_lens", "ragged_layout", "pad_to_bucket",
-    "compressor_layout", "state_rows", "state_blocks",
+    "prefix_survival", "plan_budget", "schedule_verify_lens", "allocate_verify_lens",
+    "ragged_layout", "pad_to_bucket", "compressor_layout", "state_rows", "state_blocks",
+    "scatter_to_strided", "gather_from_strided", "max_safe_verify_len",
+    "accept_greedy", "finalize_accept", "update_offset",
 )  # fmt: skip
 POISON = 0xFF
 # As struct Counters of csrc/emulation/ascendc_on_host/include/ascendc_on_host/machine.h.
