@@ -19,9 +19,11 @@ class StateRows {
       : p_(p), columns_(p.window + p.width), by_ring_(p.ring), by_page_(p.swa_page > 0 ? p.swa_page : 1),
         small_(p.ring <= kMost && p.tokens <= kMost && (paged() || p.ring > 1)) {
     const int64_t tile = paged() ? kSlot / 2 : kSlot;  // int64 maps: two words an element
+    share_ = share_of(p.batch, 8, AscendC::GetBlockIdx(), AscendC::GetBlockNum(), is_aligned(p.state_rows));
     window_ = uint32_t(min64(columns_, tile));
     pitch_ = round_up(window_, 8);
-    most_ = uint32_t(min64(tile / pitch_, kVector));
+    most_ = uint32_t(min64(min64(tile / pitch_, kVector), share_.end - share_.begin));
+    if (most_ == 0) return;
     in_order();
     AscendC::CreateVecIndex(work(0), int32_t(0), most_ * pitch_);
     Divisor(pitch_).divide(owner(), column(), work(0), work(1), most_ * pitch_);
@@ -29,10 +31,8 @@ class StateRows {
   }
 
   __aicore__ inline void run() {
-    const Share share =
-        share_of(p_.batch, 8, AscendC::GetBlockIdx(), AscendC::GetBlockNum(), is_aligned(p_.state_rows));
-    for (first_ = share.begin; first_ < share.end; first_ += most_) {
-      requests_ = uint32_t(min64(most_, share.end - first_));
+    for (first_ = share_.begin; first_ < share_.end; first_ += most_) {
+      requests_ = uint32_t(min64(most_, share_.end - first_));
       read_requests();
       for (int64_t x = 0; x < columns_; x += window_) {
         const uint32_t width = uint32_t(min64(window_, columns_ - x));
@@ -277,6 +277,7 @@ class StateRows {
   Arena arena_;
   int64_t columns_, first_ = 0;
   Divisor by_ring_, by_page_;
+  Share share_;
   bool small_;
   uint32_t window_, pitch_, most_, requests_ = 0;
 };
