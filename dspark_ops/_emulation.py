@@ -34,6 +34,12 @@ def kernel(namespace: str, stem: str, load: Callable[[], Any]) -> Callable[..., 
     return first_call
 
 
+def include(folder: str) -> list[str]:
+    """The flags to find csrc and this folder in it, and to name csrc the same wherever it lies (`__FILE__`)."""
+    root = sources()
+    return [f"-I{root}", f"-I{root / folder}", f"-fmacro-prefix-map={root}=csrc"]
+
+
 def sources() -> Path:
     """csrc: inside an installed package, beside the package in a checkout."""
     package = Path(__file__).parent
@@ -43,7 +49,7 @@ def sources() -> Path:
 
 def library(name: str, fingerprint: str, link: Callable[[Path, Path], None]) -> Path:
     """`name`.so of these sources, from the cache; `link(scratch, out)` builds it if it is not there."""
-    folder = _cache() / f"{name}-{fingerprint}"
+    folder = cache() / f"{name}-{fingerprint}"
     found = folder / f"{name}.so"
     if found.exists():
         return found
@@ -61,7 +67,7 @@ def library(name: str, fingerprint: str, link: Callable[[Path, Path], None]) -> 
 def compiled(command: list[str], unit: Path, scratch: Path) -> Path:
     """The compiled unit, from the cache if the compiler has seen the same text with the same flags before."""
     text = run([*command, "-E", "-P", str(unit)])
-    found = _cache() / "objects" / f"{digest(version(), *without_paths(command), text)}.o"
+    found = cache() / "objects" / f"{digest(version(), *without_paths(command), text)}.o"
     if not found.exists():
         found.parent.mkdir(parents=True, exist_ok=True)
         out = scratch / f"{unit.name}.o"
@@ -95,7 +101,7 @@ def version() -> str:
 
 def without_paths(command: list[str]) -> list[str]:
     """Where a source lies does not change its object."""
-    return [word for word in command if not word.startswith(("-I", "-isystem"))]
+    return [word for word in command if not word.startswith(("-I", "-isystem", "-fmacro-prefix-map"))]
 
 
 def digest(*texts: str) -> str:
@@ -103,6 +109,7 @@ def digest(*texts: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:24]
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Where libraries and objects are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "dspark_ops"

@@ -64,12 +64,11 @@ def schedule(seed: int | None = None, poison: int = 0xA5, shared_limit: int = 99
 
 def compile_command(check: str = "") -> list[str]:
     """The compiler and the flags that every unit shares."""
-    root = _emulation.sources()
     flags = ["-std=c++17", "-O1" if check else "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off"]
     flags += ["-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Wno-unused-parameter"]
     if check == "address":
         flags += CHECKS[check]
-    return [_emulation.COMPILER, *flags, f"-I{root}", f"-I{root / 'emulation/cuda_on_host/include'}"]
+    return [_emulation.COMPILER, *flags, *_emulation.include("emulation/cuda_on_host/include")]
 
 
 def build(check: str = "") -> Path:

@@ -438,6 +438,34 @@ PLANT(tensor_used_after_enqueue) {
   q.out.FreeTensor(q.out.DeQue<float>());
 }
 
+struct BoundQueue {
+  TPipe pipe;
+  TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> queue;
+  BoundQueue() { pipe.InitBuffer(queue, 2, 256); }
+};
+PLANT(bound_queue_waits_for_no_vector) {  // it orders the two copies, nothing else
+  BoundQueue q;
+  for (int i = 0; i < 3; ++i) {
+    const auto t = q.queue.AllocTensor<float>();
+    DataCopy(t, global(), 64);
+    q.queue.EnQue(t);
+    const auto u = q.queue.DeQue<float>();
+    if (!right) Adds(u, u, 1.0f, 64);
+    DataCopy(global()[1024 + 64 * i], u, 64);
+    q.queue.FreeTensor(u);
+  }
+}
+PLANT(bound_queue_of_a_computed_tensor) {  // DeQue waits for a copy, not for the vector unit
+  BoundQueue q;
+  const auto t = q.queue.AllocTensor<float>();
+  if (right) DataCopy(t, global(), 64);
+  else Duplicate(t, 1.0f, 64);
+  q.queue.EnQue(t);
+  const auto u = q.queue.DeQue<float>();
+  DataCopy(global()[1024], u, 64);
+  q.queue.FreeTensor(u);
+}
+
 // ---- global memory, the scalar cache and other cores ----
 
 GlobalTensor<int64_t> shared_words() {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "dspark_stubs.h"
@@ -81,6 +82,24 @@ int main() {
   check_blocks<PlanBudgetParams>(ascend::plan_budget, patterned<PlanBudgetParams>(), 40, 1);
   check_blocks<ScheduleParams>(ascend::schedule_verify_lens, patterned<ScheduleParams>(), 40, 1);
   check_blocks<AllocateParams>(ascend::allocate_verify_lens, patterned<AllocateParams>(), 40, 1);
+  for (const auto& [batch, blocks] : {std::pair<int64_t, uint32_t>{0, 1}, {8, 1}, {9, 2}, {256, 32}, {9000, 48}}) {
+    AcceptParams accept = patterned<AcceptParams>();
+    UpdateOffsetParams update = patterned<UpdateOffsetParams>();
+    MaxSafeVerifyLenParams safe = patterned<MaxSafeVerifyLenParams>();
+    accept.batch = update.batch = safe.batch = batch;
+    check_blocks<AcceptParams>(ascend::accept_greedy, accept, 48, blocks);
+    check_blocks<AcceptParams>(ascend::finalize_accept, accept, 48, blocks);
+    check_blocks<UpdateOffsetParams>(ascend::update_offset, update, 48, blocks);
+    check_blocks<MaxSafeVerifyLenParams>(ascend::max_safe_verify_len, safe, 48, blocks);
+  }
+  // A core for each 512 bytes of the destination: 24 rows of a scatter, 100 of a gather.
+  for (const auto& [row_bytes, scatter, gather] :
+       {std::tuple<int64_t, uint32_t, uint32_t>{0, 1, 1}, {1, 1, 1}, {22, 2, 5}, {400'000, 48, 48}}) {
+    MoveRowsParams move = patterned<MoveRowsParams>();
+    move.batch = 3, move.width = 8, move.rows = 100, move.row_bytes = row_bytes;
+    check_blocks<MoveRowsParams>(ascend::scatter_to_strided, move, 48, scatter);
+    check_blocks<MoveRowsParams>(ascend::gather_from_strided, move, 48, gather);
+  }
   expect(ascend::planning_workspace(512, 7) == 0, "512 requests of 7 drafts need no workspace");
   expect(ascend::planning_workspace(513, 7) == 576 * 7 * 4, "513 do");
   return 0;

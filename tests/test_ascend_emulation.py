@@ -74,6 +74,8 @@ FAULTS = {
     "tensor_freed_twice": "not a tensor that this queue gave out",
     "tensor_used_after_free": "freed or handed on",
     "tensor_used_after_enqueue": "freed or handed on",
+    "bound_queue_waits_for_no_vector": "V reads what pipe MTE2 wrote",
+    "bound_queue_of_a_computed_tensor": "MTE3 reads what pipe V wrote",
     "scalar_write_never_cleaned": "never cleaned out of the scalar cache",
     "copy_of_an_unclean_line": "has not cleaned its cache",
     "other_core_reads_unclean": "has not cleaned its cache",

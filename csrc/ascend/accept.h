@@ -1,9 +1,9 @@
 // What both acceptance operators do with a tile of requests.
 //
-// The vector unit compares all draft words of the tile with the target's in one instruction: 32 tokens are 64 words, and
-// so 64 bits per request, which the scalar unit reads as one integer. From there on it has some ten accesses to the
-// buffer per request: lengths and the committed length in 64-bit arithmetic that the vector unit lacks, and the bonus
-// written over the drafts where they already lie, so that they leave as out_tokens.
+// The vector unit compares all draft words of the tile with the target's in one instruction: 32 tokens are 64 words, so
+// 64 bits per request, which the scalar unit reads as one integer. It has 4 reads and 7 writes of the buffer for each
+// request in all: lengths in the 64-bit arithmetic that the vector unit lacks, and the bonus, written over the drafts
+// where they already lie, so that they leave as out_tokens.
 // With 31 drafts or fewer (one chunk) every token is read once; beyond, drafts come a second time.
 #pragma once
 #include "ascend/learn.h"

@@ -96,7 +96,8 @@ class Learner {
     multiply(words(kColumn), words(kColumn), int32_t(kLearnDrafts), kTileLanes);
     for (int64_t first = 0; first < gamma_; first += kLearnDrafts) {
       const uint32_t drafts = uint32_t(min64(kLearnDrafts, gamma_ - first)), n = tile.count * kLearnDrafts;
-      load_rows(confidence_, confidence[uint64_t(tile.first * gamma_ + first)], tile.count, drafts, gamma_, kLearnDrafts);
+      const Global<float> rows = confidence[uint64_t(tile.first * gamma_ + first)];
+      load_rows(confidence_, rows, tile.count, drafts, gamma_, kLearnDrafts);
       sync<HardEvent::MTE2_V>();
       clear_nan(confidence_, n);
       at_least(confidence_, confidence_, 0.0f, n);

@@ -57,7 +57,7 @@ class Mover {
   }
 
  private:
-  // 32 bytes by the scalar unit, then doubled: Duplicate knows no element of 8 or 16 bytes.
+  // 32 bytes by the scalar unit, doubled as far as the span may need: Duplicate knows no element of 8 or 16 bytes.
   __aicore__ inline void make_pattern() {
     const Local<int32_t> words = pattern_.Get<int32_t>();
     for (uint32_t i = 0; i < 8; ++i) {
@@ -69,7 +69,8 @@ class Mover {
       words.SetValue(i, int32_t(word));
     }
     sync<HardEvent::S_V>();
-    for (uint32_t n = 8; n < kPattern / 4; n *= 2) copy(words[n], words, n);
+    const uint32_t needed = uint32_t(min64(kPattern, span_.end - span_.begin));
+    for (uint32_t n = 8; n * 4 < needed; n *= 2) copy(words[n], words, n);
     sync<HardEvent::V_MTE3>();
     has_pattern_ = true;
   }

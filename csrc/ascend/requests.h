@@ -1,4 +1,4 @@
-// What the per-request operators share: requests dealt to cores in tiles, and the fields of a tile in the unified buffer.
+// What the per-request operators share: requests dealt to cores in tiles, and a tile's fields in the unified buffer.
 //
 // A core takes 8 requests at least, whole 32-byte blocks of every int32 output, and 64 at most, one vector repeat: 256
 // requests keep 32 cores busy. What is left to the scalar unit is a few accesses per request, all in the buffer.
