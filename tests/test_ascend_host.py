@@ -6,6 +6,7 @@ That each operator equals the reference on random cases is in test_operators.py,
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,6 +15,8 @@ import torch
 from workshop import Workshop
 
 from dspark_ops import ascend_host
+from dspark_ops._backends import NotServed, get_backend
+from dspark_ops._registry import stems
 from dspark_ops.testing import case, compare
 from dspark_ops.testing.generate import ints, poison
 from dspark_ops.testing.planning import confidences, cost_row
@@ -189,12 +192,14 @@ def test_what_the_buffer_held_before_does_not_matter(byte: int) -> None:
             compare(*args, BACKEND)
 
 
-def test_stem_that_is_not_served() -> None:
-    import dspark_ops
+def test_every_operator_is_served() -> None:
+    assert set(ascend_host.STEMS) == set(stems())
 
-    lens = torch.ones(2, dtype=torch.int32)
-    with dspark_ops.use_backend(BACKEND), pytest.raises(RuntimeError, match="does not have it"):
-        dspark_ops.pad_to_bucket(lens, 4, 2)
+
+def test_stem_that_is_not_served() -> None:
+    partial = replace(get_backend(BACKEND), stems=("plan_budget",))
+    with pytest.raises(NotServed, match=r"pad_to_bucket: .* does not have it, only plan_budget"):
+        partial.operator("pad_to_bucket")
 
 
 HERE, EQUAL = "tests/test_ascend_host.py", "tests/test_operators.py::test_equals_reference"

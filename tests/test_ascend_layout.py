@@ -1,7 +1,7 @@
 """The layout and compressor kernels of csrc/ascend under emulation: sizes and values around every limit they have.
 
-That each equals the reference on random cases is in test_operators.py; token-by-token simulations are in test_padding.py,
-test_compressor_layout.py and test_state_rows.py, for this back end as for the others.
+That each equals the reference on random cases is in test_operators.py; token-by-token simulations, for this back end as
+for the others, are in test_padding.py, test_compressor_layout.py and test_state_rows.py.
 """
 
 from __future__ import annotations

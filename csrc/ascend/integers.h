@@ -52,8 +52,8 @@ __aicore__ inline float magnitude(const Arena& arena, const Ints& x, const Local
   return reduce<Reduction::max>(arena, a, n);
 }
 
-// Division of 0 <= x < 2^31 by a constant 1 <= d < 2^31: two shifts where d is a power of two, else a product with 1 / d
-// that is off by less than 384 / d + 1, corrected by what is left over.
+// Division of 0 <= x < 2^31 by a constant 1 <= d < 2^31: two shifts where d is a power of two, else a product with
+// 1 / d that is off by less than 384 / d + 1, corrected by what is left over.
 class Divisor {
  public:
   __aicore__ inline explicit Divisor(int64_t by) : by_(int32_t(by)) {
@@ -101,7 +101,8 @@ class Divisor {
   int32_t by_, shift_ = 0;
 };
 
-// n values from `first` on, saturated to int32. `wide` has room for 8 n bytes; no copy out of either is under way.
+// n values from `first` on, saturated to int32, as Cast does. `wide` has room for 8 n bytes. No copy out of either is
+// under way.
 __aicore__ inline void load_index(const Ints& to, const Index& index, int64_t first, uint32_t n, const Ints& wide) {
   sync<HardEvent::V_MTE2>();
   if (index.is_int64) load(wide, global<int32_t>(index.data)[uint64_t(2 * first)], 2 * n);
@@ -131,8 +132,8 @@ __aicore__ inline int64_t index_at(const Index& index, int64_t i) {
                         : int64_t(global<int32_t>(index.data).GetValue(uint64_t(i)));
 }
 
-// What one of several blocks works on: [begin, end) of `total`, in whole units. A unit must fill 32-byte blocks of every
-// output, so that no two cores write the same one; where an output starts elsewhere, one core does everything.
+// What one of several cores works on: [begin, end) of `total`, in whole units. A unit must fill 32-byte blocks of every
+// output, so that no two cores write the same one. Where an output starts elsewhere, one core does everything.
 struct Share {
   int64_t begin, end;
 };

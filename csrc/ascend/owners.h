@@ -16,7 +16,8 @@ constexpr uint32_t kSums = 1, kSumsSpare = 2, kSumOffsets = 3, kTable = 4, kPlac
 
 class Sums {
  public:
-  __aicore__ inline Sums(const Arena& arena, uint32_t slot, uint32_t spare) : arena_(arena), slot_(slot), spare_(spare) {}
+  __aicore__ inline Sums(const Arena& arena, uint32_t slot, uint32_t spare)
+      : arena_(arena), slot_(slot), spare_(spare) {}
 
   // The lengths (>= 0) of a chunk go in, what was summed up to each request comes out.
   __aicore__ inline Ints lengths() const { return arena_.slot<int32_t>(slot_); }
@@ -62,9 +63,9 @@ class Owners {
     make_offsets(arena.slot<int32_t>(kSumOffsets), kChunk);
   }
 
-  __aicore__ inline Ints index() const { return arena_.slot<int32_t>(kPlaces); }                // 0, 1, 2, ...
-  __aicore__ inline Ints offset() const { return arena_.slot<int32_t>(kPlaces)[2 * kRows]; }    // of a row in its request
-  __aicore__ inline Ints owner() const { return arena_.slot<int32_t>(kTable)[kEntries]; }       // 4 times the request
+  // Of the rows of a piece: place in its request, and 4 times its request.
+  __aicore__ inline Ints offset() const { return arena_.slot<int32_t>(kPlaces)[2 * kRows]; }
+  __aicore__ inline Ints owner() const { return arena_.slot<int32_t>(kTable)[kEntries]; }
 
   // Owners of rows [first, first + n), all of this chunk of so many requests.
   __aicore__ inline void find(int64_t first, uint32_t n, uint32_t requests) {
@@ -93,6 +94,7 @@ class Owners {
   static constexpr uint32_t kEntries = 2048;          // at least kChunk + 1, a power of two
   static constexpr int32_t kScale = 2 * kEntries;     // at least the largest step, 4 * kEntries / 2
   static_assert(kEntries > kChunk && kEntries + kRows <= kSlot && 3 * kRows <= kSlot);
+  __aicore__ inline Ints index() const { return arena_.slot<int32_t>(kPlaces); }  // 0, 1, 2, ...
   __aicore__ inline Ints bars() const { return arena_.slot<int32_t>(kPlaces)[kRows]; }
 
   const Arena& arena_;

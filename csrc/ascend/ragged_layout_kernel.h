@@ -1,11 +1,15 @@
 // Every row's request, offset, position and token.
 //
 // Rows are shared out in 256-byte pieces over the cores; each sums all lengths, then finds the owners of its rows by
-// bisection (owners.h) and gathers what belongs to them: some 60 instructions for 256 requests, plus 40 for token ids.
-// What is per request (cu_seqlens, KV lengths) is written by the first core. int64 values are pairs of words: tokens
-// are gathered as two words and interleaved by one more Gather; a position fits int32 on real input and is widened by
-// Cast, else the scalar unit adds it row by row. Drafts come in as one copy of the requests concerned, verified or not:
-// at most N rows each, while a copy per request would cost a scalar access and an instruction for each.
+// bisection (owners.h) and gathers what belongs to them: some 100 instructions a core for 256 rows and 256 requests, a
+// third of them for tokens. What is per request (cu_seqlens, KV lengths) is written by the first core.
+//
+// int64 values are pairs of words: tokens are gathered as two words and interleaved by one more Gather. A position fits
+// int32 on real input and is widened by Cast; else the scalar unit adds it, row by row.
+//
+// Drafts come in as one copy of the requests concerned, verified or not: at most N rows each. A copy per request would
+// move less and cost each of them a scalar access and an instruction. Marking the first row of each request and taking
+// a running maximum would save the bisection, but the marks are scalar writes too.
 #pragma once
 #include "ascend/owners.h"
 
@@ -63,7 +67,8 @@ class RaggedLayout {
     at_least(sums_.lengths(), sums_.lengths(), int32_t(0), n);
     if (p_.prefix) load_index(slot(kPrefix), p_.prefix, chunk_, n, slot(kWide));
     if (p_.position)
-      simple_ = p_.rows <= kSimple && magnitude(arena_, slot(kPrefix), arena_.slot(kOut), arena_.slot(kParts), n) <= kSimple;
+      simple_ = p_.rows <= kSimple &&
+                magnitude(arena_, slot(kPrefix), arena_.slot(kOut), arena_.slot(kParts), n) <= float(kSimple);
     if (is_first_ && p_.prefix) {
       add_saturated(cache_sums_.lengths(), slot(kPrefix), sums_.lengths(), n);
       at_least(cache_sums_.lengths(), cache_sums_.lengths(), int32_t(0), n);
@@ -145,7 +150,8 @@ class RaggedLayout {
     gather(ids_out(), slot(kParts), slot(kInterleave), 0, 2 * n);
   }
 
-  __aicore__ inline void take(const Ints& from, const Ints& place, const Ints& low, const Ints& high, uint32_t n) const {
+  __aicore__ inline void take(const Ints& from, const Ints& place, const Ints& low, const Ints& high,
+                              uint32_t n) const {
     gather(low, from, place, 0, n);
     gather(high, from, place, 4, n);
   }
@@ -153,7 +159,8 @@ class RaggedLayout {
   // Drafts [at, at + count) of the chunk, for the rows that want one of them.
   __aicore__ inline void add_drafts(int64_t at, uint32_t count, const Ints& place, const Ints& inside, uint32_t n) {
     const Ints here = part(2), wanted = ids_out(), high = ids_out()[kRows];
-    load_words(slot(kDrafts), reinterpret_cast<const int32_t*>(p_.draft_tokens), 2 * (chunk_ * p_.gamma + at), 2 * count);
+    const int64_t first = 2 * (chunk_ * p_.gamma + at);
+    load_words(slot(kDrafts), reinterpret_cast<const int32_t*>(p_.draft_tokens), first, 2 * count);
     fill(arena_.whole_slot<int32_t>(kDrafts), int32_t(0), 8);
     add(here, place, int32_t(-at), n);
     multiply(wanted, here, int32_t(-1), n);

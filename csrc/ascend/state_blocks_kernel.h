@@ -1,9 +1,9 @@
 // The block table with every id zeroed that the step neither reads nor writes.
 //
 // Of some thousand ids a request a step keeps one to three: rows are made of zeros, the kept ids are copied over them,
-// one copy a request, and whole rows go out together. The table is not read otherwise. Where the kept part starts in its
-// 32-byte block the copy pads with zeros itself, so no masks are needed. Requests are shared out over the cores by
-// eights, whose rows fill whole 32-byte blocks.
+// one copy and two scalar reads a request, and whole rows go out together. The table is not read otherwise, and nothing
+// is masked: where the kept part starts inside a 32-byte block, the copy itself pads with zeros. Requests are shared
+// out over the cores by eights, whose rows fill whole 32-byte blocks.
 #pragma once
 #include "ascend/integers.h"
 

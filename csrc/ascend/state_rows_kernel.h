@@ -1,34 +1,24 @@
 // Rows of the explicit form: int32[B, window + width].
 //
-// A tile of requests is one vector: words per request are computed once, then gathered to every column. The interval of
-// columns that have a row is two differences, a minimum and a clamp. A row of the ring is a remainder, which for a power
-// of two is three instructions. Requests are shared out over the cores by eights, whose rows fill whole 32-byte blocks.
+// A tile of requests is one vector: words per request are computed once, then spread to every column by Gather. The
+// columns that have a row are an interval: two differences, a minimum and a clamp. A row of the ring is a remainder,
+// three instructions for a power of two. Requests are shared out over the cores by eights, whose rows fill whole
+// 32-byte blocks: 92 instructions and no scalar access for eight requests of 136 columns. A loop over requests would save the
+// five Gathers and need a dozen instructions for each request.
 //
 // With token maps (C4) the tokens of a request come by one copy. Tokens of a page lie one after the other, so a second
 // copy takes as many entries of full_to_swa from the first token's on; what the vector unit finds not to be where that
-// copy looked is read by the scalar unit: one request in eight has some, at a page of 128 and 16 columns.
+// copy looked is read by the scalar unit: one request in eight has some, at a page of 128 and 16 columns. 80
+// instructions and 63 scalar reads for eight requests.
 // Rings and maps beyond 2^29, rings of one row, and maps whose rows may exceed int32 are left to the scalar unit.
 #pragma once
-#include "ascend/integers.h"
+#include "ascend/state_tile.h"
 
 namespace dspark::ascend {
 
-class StateRows {
+class StateRows : StateTile {
  public:
-  __aicore__ inline explicit StateRows(const StateRowsParams& p)
-      : p_(p), columns_(p.window + p.width), by_ring_(p.ring), by_page_(p.swa_page > 0 ? p.swa_page : 1),
-        small_(p.ring <= kMost && p.tokens <= kMost && (paged() || p.ring > 1)) {
-    const int64_t tile = paged() ? kSlot / 2 : kSlot;  // int64 maps: two words an element
-    share_ = share_of(p.batch, 8, AscendC::GetBlockIdx(), AscendC::GetBlockNum(), is_aligned(p.state_rows));
-    window_ = uint32_t(min64(columns_, tile));
-    pitch_ = round_up(window_, 8);
-    most_ = uint32_t(min64(min64(tile / pitch_, kVector), share_.end - share_.begin));
-    if (most_ == 0) return;
-    in_order();
-    AscendC::CreateVecIndex(work(0), int32_t(0), most_ * pitch_);
-    Divisor(pitch_).divide(owner(), column(), work(0), work(1), most_ * pitch_);
-    multiply(owner(), owner(), int32_t(4), most_ * pitch_);
-  }
+  __aicore__ inline explicit StateRows(const StateRowsParams& p) : StateTile(p) {}
 
   __aicore__ inline void run() {
     for (first_ = share_.begin; first_ < share_.end; first_ += most_) {
@@ -47,85 +37,6 @@ class StateRows {
   }
 
  private:
-  static constexpr uint32_t kVector = kSlot / 8, kOwner = 1, kColumn = 2, kRows = 3, kWork = 4, kTokens = 9, kWide = 10,
-                            kNarrow = 11;
-  static constexpr int64_t kMost = 1 << 29;
-
-  __aicore__ inline bool paged() const { return p_.swa_page > 0; }
-  __aicore__ inline Ints slot(uint32_t i) const { return arena_.slot<int32_t>(i); }
-  // Per element: 4 times its request in the tile, its column in the window, its result; scratch.
-  __aicore__ inline Ints owner() const { return slot(kOwner); }
-  __aicore__ inline Ints column() const { return slot(kColumn); }
-  __aicore__ inline Ints rows() const { return slot(kRows); }
-  __aicore__ inline Ints work(uint32_t i) const { return slot(kWork + i); }
-  // Per request of the tile.
-  __aicore__ inline Ints request(uint32_t i) const { return slot(0)[i * kVector]; }
-  __aicore__ inline Ints starts() const { return request(0); }
-  __aicore__ inline Ints begins() const { return request(1); }  // columns that may have a row: [begin, end)
-  __aicore__ inline Ints ends() const { return request(2); }
-  __aicore__ inline Ints slots() const { return request(3); }
-  __aicore__ inline Ints phases() const { return request(4); }  // of the start in the ring
-  __aicore__ inline Ints bases() const { return request(5); }   // first row of the ring
-  __aicore__ inline Ints limits() const { return request(6); }  // largest phase whose row is an int32
-  __aicore__ inline Ints anchors() const { return request(7); } // token that column 0 would have
-
-  __aicore__ inline void read_requests() {
-    const uint32_t n = requests_;
-    const int32_t window = int32_t(p_.window), columns = int32_t(columns_);
-    load_index(starts(), p_.start_pos, first_, n, work(0));
-    at_least(starts(), starts(), int32_t(0), n);
-    multiply(begins(), starts(), int32_t(-1), n);
-    add(begins(), begins(), window, n);
-    at_least(begins(), begins(), int32_t(0), n);
-    at_most(begins(), begins(), columns, n);
-    count_owned(n);
-    add(ends(), ends(), window, n);
-    at_least(ends(), ends(), int32_t(0), n);
-    at_most(ends(), ends(), columns, n);
-    load_words(work(0), p_.seqused, first_, n);
-    is_positive(work(0), work(0), n);
-    multiply(ends(), ends(), work(0), n);
-    load_index(slots(), p_.request_slot, first_, n, work(0));
-    at_least(slots(), slots(), int32_t(-1), n);
-    if (!paged() && small_) place_rings(n);
-  }
-
-  // ends = cu[i + 1] - cu[i], of halves because the difference of any two int32 is none; clamped far outside the columns.
-  __aicore__ inline void count_owned(uint32_t n) const {
-    const Ints cu[2] = {work(0), work(1)}, half[2] = {work(2), work(3)};
-    for (int k = 0; k < 2; ++k) {
-      load_words(cu[k], p_.cu_seqlens, first_ + k, n);
-      shift_right(half[k], cu[k], int32_t(1), n);
-      multiply(work(4), half[k], int32_t(2), n);
-      subtract(cu[k], cu[k], work(4), n);
-    }
-    subtract(half[1], half[1], half[0], n);
-    at_least(half[1], half[1], -int32_t(1 << 26), n);
-    at_most(half[1], half[1], int32_t(1 << 26), n);
-    multiply(half[1], half[1], int32_t(2), n);
-    subtract(cu[1], cu[1], cu[0], n);
-    add(ends(), half[1], cu[1], n);
-  }
-
-  // slot * ring + phase is an int32 for every phase if slot < L = floor((2^31 - 1) / ring), for some if slot = L.
-  __aicore__ inline void place_rings(uint32_t n) const {
-    const int32_t ring = int32_t(p_.ring), last = kInt32Max / ring, rest = kInt32Max % ring;
-    by_ring_.divide(work(0), phases(), starts(), work(1), n);
-    at_least(bases(), slots(), int32_t(0), n);
-    at_most(bases(), bases(), last, n);
-    subtract(work(0), slots(), bases(), n);  // -1 below 0, above 0 past L
-    at_most(work(0), work(0), int32_t(1), n);
-    multiply(work(0), work(0), work(0), n);
-    multiply(limits(), bases(), int32_t(-1), n);
-    add(limits(), limits(), last, n);
-    is_positive(limits(), limits(), n);
-    multiply(limits(), limits(), ring - 1 - rest, n);
-    add(limits(), limits(), rest, n);
-    multiply(work(0), work(0), -ring, n);
-    add(limits(), limits(), work(0), n);
-    multiply(bases(), bases(), ring, n);
-  }
-
   __aicore__ inline bool make_rows(int32_t x, uint32_t width) {
     return paged() ? make_mapped(x, width) : make_rings(x);
   }
@@ -176,9 +87,7 @@ class StateRows {
 
   // Columns of the window, of request i, that have a token: [begin, end).
   __aicore__ inline Share tokens_of(uint32_t i, int64_t x, uint32_t width) const {
-    const int64_t slot = slots().GetValue(i), past = p_.max_context - starts().GetValue(i) + p_.window;
-    if (slot < 0 || slot >= p_.slots) return {0, 0};
-    return {max64(begins().GetValue(i) - x, 0), min64(min64(ends().GetValue(i), past) - x, width)};
+    return {max64(begins().GetValue(i) - x, 0), min64(ends().GetValue(i) - x, width)};
   }
 
   // Tokens of the elements, -1 where there is none.
@@ -249,37 +158,6 @@ class StateRows {
     sync<HardEvent::S_V>();
   }
 
-  __aicore__ inline int32_t row_of(int64_t group, int64_t phase) const {
-    if (group < 0 || group > kInt32Max) return p_.dummy_row;
-    const int64_t row = group * p_.ring + phase;
-    return row <= kInt32Max ? int32_t(row) : p_.dummy_row;
-  }
-
-  __aicore__ inline int32_t element(uint32_t i, int64_t c) const {
-    if (c < begins().GetValue(i) || c >= ends().GetValue(i)) return p_.dummy_row;
-    const int64_t position = starts().GetValue(i) - p_.window + c, slot = index_at(p_.request_slot, first_ + i);
-    if (!paged()) return row_of(slot, position % p_.ring);
-    if (slot < 0 || slot >= p_.slots || position >= p_.max_context) return p_.dummy_row;
-    const int64_t token = global<int32_t>(p_.req_to_token).GetValue(uint64_t(slot * p_.max_context + position));
-    if (token < 0 || token >= p_.tokens) return p_.dummy_row;
-    const int64_t w = index_at(p_.full_to_swa, token);
-    return w < 0 ? p_.dummy_row : row_of(w / p_.swa_page, w % p_.ring);
-  }
-
-  __aicore__ inline void make_by_scalar(int64_t x, uint32_t width) const {
-    sync<HardEvent::V_S>();
-    for (uint32_t i = 0; i < requests_; ++i)
-      for (uint32_t c = 0; c < width; ++c) rows().SetValue(i * pitch_ + c, element(i, x + c));
-    sync<HardEvent::S_MTE3>();
-  }
-
-  const StateRowsParams& p_;
-  Arena arena_;
-  int64_t columns_, first_ = 0;
-  Divisor by_ring_, by_page_;
-  Share share_;
-  bool small_;
-  uint32_t window_, pitch_, most_, requests_ = 0;
 };
 
 __aicore__ inline void state_rows(const StateRowsParams& p) { StateRows(p).run(); }
