@@ -21,6 +21,7 @@ from . import _emulation
 NAMESPACE = "dspark_ascend_host"
 STEMS = (
     "prefix_survival", "plan_budget", "schedule_verify_lens", "allocate_verify_lens",
+    "ragged_layout", "pad_to_bucket", "compressor_layout", "state_rows", "state_blocks",
     "scatter_to_strided", "gather_from_strided", "max_safe_verify_len",
     "accept_greedy", "finalize_accept", "update_offset",
 )  # fmt: skip
@@ -55,14 +56,20 @@ def load() -> ctypes.CDLL:
 
 
 @contextmanager
-def options(blocks: int = 0, poison: int = POISON) -> Iterator[None]:
-    """Launch so many blocks (0: as the host side asks), and fill a fresh unified buffer with the byte `poison`."""
-    library = load()
-    library.ascendc_on_host_options(ctypes.c_uint32(blocks), ctypes.c_int(poison))
+def options(blocks: int = 0, poison: int = POISON, whole_blocks: bool = False) -> Iterator[None]:
+    """Launch so many blocks (0: as the host side asks), and fill a fresh unified buffer with the byte `poison`.
+
+    With `whole_blocks` it is a fault that two of them write into the same 32 bytes of global memory.
+    """
+
+    def set_options(blocks: int, poison: int, whole_blocks: bool) -> None:
+        load().ascendc_on_host_options(ctypes.c_uint32(blocks), ctypes.c_int(poison), ctypes.c_bool(whole_blocks))
+
+    set_options(blocks, poison, whole_blocks)
     try:
         yield
     finally:
-        library.ascendc_on_host_options(ctypes.c_uint32(0), ctypes.c_int(POISON))
+        set_options(0, POISON, False)
 
 
 def counters() -> dict[str, int]:

@@ -519,6 +519,15 @@ PLANT_BLOCKS(race_between_blocks, 2) {
   if (right) SyncAll();
   if (GetBlockIdx() == 1) DataCopy(b.at(0, 64), global(), 64);
 }
+PLANT_BLOCKS(two_cores_write_one_block, 2) {
+  host::whole_blocks = true;
+  Buffer b;
+  filled(b, 0, 8);
+  meet<HardEvent::V_MTE3>();
+  const uint32_t first = right ? 8 : 4;  // words of the other core start there
+  const DataCopyExtParams shape{1, first * 4, 0, 0, 0};
+  DataCopyPad(global()[uint64_t(GetBlockIdx() * first)], b.at(0, 8), shape);
+}
 PLANT_BLOCKS(write_over_what_another_reads, 2) {
   Buffer b;
   if (GetBlockIdx() == 0) DataCopy(b.at(0, 64), global(), 64);

@@ -82,6 +82,7 @@ FAULTS = {
     "stale_line": "cached line is stale",
     "two_cores_one_line": "same cache line dirty",
     "race_between_blocks": "block 0 wrote, with no SyncAll",
+    "two_cores_write_one_block": "part of a 32-byte block that block 0 writes too",
     "write_over_what_another_reads": "block 0 reads, with no SyncAll",
     "block_misses_the_meeting": "not reached by every block",
     "more_blocks_than_cores": "41 blocks on 40 cores",

@@ -5,8 +5,8 @@ That each operator equals the reference on random cases is in test_operators.py,
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -16,6 +16,7 @@ from workshop import Workshop
 
 from dspark_ops import ascend_host
 from dspark_ops._backends import NotServed, get_backend
+from dspark_ops._registry import stems
 from dspark_ops.testing import case, compare
 from dspark_ops.testing.generate import ints, poison
 from dspark_ops.testing.planning import confidences, cost_row
@@ -191,10 +192,14 @@ def test_what_the_buffer_held_before_does_not_matter(byte: int) -> None:
             compare(*args, BACKEND)
 
 
+def test_every_operator_is_served() -> None:
+    assert set(ascend_host.STEMS) == set(stems())
+
+
 def test_stem_that_is_not_served() -> None:
-    some = dataclasses.replace(get_backend(BACKEND), stems=("plan_budget",))
-    with pytest.raises(NotServed, match="'ascend_host' does not have it, only plan_budget"):
-        some.operator("pad_to_bucket")
+    partial = replace(get_backend(BACKEND), stems=("plan_budget",))
+    with pytest.raises(NotServed, match=r"pad_to_bucket: .* does not have it, only plan_budget"):
+        partial.operator("pad_to_bucket")
 
 
 HERE, EQUAL = "tests/test_ascend_host.py", "tests/test_operators.py::test_equals_reference"

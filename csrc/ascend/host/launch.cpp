@@ -18,9 +18,18 @@ int64_t one_block(const Params&, int64_t) {
 int64_t survival_blocks(const SurvivalParams& p, int64_t cores) {
   return clamp64((p.batch + kLanes - 1) / kLanes, 1, cores);
 }
+// Eights of requests: the fewest whose int32 rows, of any width, fill whole 32-byte blocks.
 template <class Params>
 int64_t request_blocks(const Params& p, int64_t cores) {
   return clamp64((p.batch + kLeastTile - 1) / kLeastTile, 1, cores);
+}
+// 256 rows a core: fewer would not pay for the sums that each core makes.
+int64_t row_blocks(const RaggedLayoutParams& p, int64_t cores) { return clamp64((p.rows + 255) / 256, 1, cores); }
+// 128 entries a core, for each may cost a copy of its own.
+int64_t entry_blocks(const CompressorLayoutParams& p, int64_t cores) {
+  int64_t most = 1;
+  for (int k = 0; k < p.tables; ++k) most = max64(most, (p.table[k].capacity + 127) / 128);
+  return min64(most * p.tables, cores);
 }
 int64_t scatter_blocks(const MoveRowsParams& p, int64_t cores) {
   return clamp64((p.batch * p.width * p.row_bytes + kSpanGrain - 1) / kSpanGrain, 1, cores);

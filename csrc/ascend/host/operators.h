@@ -8,6 +8,11 @@
   X(plan_budget, PlanBudgetParams, one_block)                    \
   X(schedule_verify_lens, ScheduleParams, one_block)             \
   X(allocate_verify_lens, AllocateParams, one_block)             \
+  X(ragged_layout, RaggedLayoutParams, row_blocks)               \
+  X(pad_to_bucket, PadToBucketParams, one_block)                 \
+  X(compressor_layout, CompressorLayoutParams, entry_blocks)     \
+  X(state_rows, StateRowsParams, request_blocks)                 \
+  X(state_blocks, StateBlocksParams, request_blocks)             \
   X(scatter_to_strided, MoveRowsParams, scatter_blocks)          \
   X(gather_from_strided, MoveRowsParams, gather_blocks)          \
   X(max_safe_verify_len, MaxSafeVerifyLenParams, request_blocks) \

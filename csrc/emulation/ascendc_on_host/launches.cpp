@@ -34,8 +34,10 @@ DSPARK_ASCEND_OPERATORS(ASCENDC_HOST_STUB)
 extern "C" {
 
 // blocks 0: as the host side asks for.
-__attribute__((visibility("default"))) void ascendc_on_host_options(uint32_t blocks, int poison) {
+__attribute__((visibility("default"))) void ascendc_on_host_options(uint32_t blocks, int poison,
+                                                                    bool whole_blocks) {
   forced_blocks = blocks;
+  ascendc_on_host::whole_blocks = whole_blocks;
   ascendc_on_host::poison = poison;
 }
 // Copies the counters since the last call and clears them.
