@@ -240,7 +240,7 @@ def test_a_table_for_another_gamma_is_refused() -> None:
 
 
 def test_a_row_for_1024_requests_of_16_rows_takes_under_a_millisecond() -> None:
-    """The best of many, on a host that may be busy; twice the goal is allowed."""
+    """The best of many: no operation in it may wait for torch's threads, or a busy host never gets there."""
     probes = list(range(1024, 16385, 256))
     seconds = [1e-6 * m for m in probes]
     tables: list[CostTable] = [
@@ -255,4 +255,4 @@ def test_a_row_for_1024_requests_of_16_rows_takes_under_a_millisecond() -> None:
             start = time.perf_counter()
             table._build_row(1024 * 16, 0)
             best = min(best, time.perf_counter() - start)
-        assert best < 2 * MS, f"{type(table).__name__}: {best}"
+        assert best < MS, f"{type(table).__name__}: {best}"

@@ -152,7 +152,7 @@ class CostCells:
         key = (self.nearest(num_reqs), max_rows)
         if key not in self._rows:
             rows, seconds = zip(*self.cells[key[0]], strict=True)
-            self._rows[key] = line_ns(rows, seconds, 0, max_rows, least=1)
+            self._rows[key] = line_ns(rows, seconds, max_rows, least=1)
         return self._rows[key]
 
     def measured_rows(self, num_reqs: int) -> int:

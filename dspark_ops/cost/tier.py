@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import msgspec
-import torch
 from torch import Tensor
 
 from .. import _checks
 from . import _fields
-from ._lookup import line_ns, stairs, to_ns
+from ._lookup import fill_line_ns, stairs, to_ns
 from .load import known
 from .table import CostTable
 
@@ -85,10 +84,10 @@ class TierGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def row(self, max_rows: int) -> Tensor:
         """T in ns for 0 to max_rows rows, int32."""
-        replayed = stairs(self.tiers, [to_ns(seconds) for seconds in self.tier_seconds], max_rows)
-        if len(replayed) > max_rows:
-            return replayed
-        return torch.cat([replayed, line_ns(*self.past_tiers(max_rows), len(replayed), max_rows, least=1)])
+        row = stairs(self.tiers, [to_ns(seconds) for seconds in self.tier_seconds], max_rows)
+        if max_rows <= self.last_tier:
+            return row
+        return fill_line_ns(row, self.last_tier + 1, *self.past_tiers(max_rows), least=1)
 
 
 @known
