@@ -1,0 +1,144 @@
+"""How data-parallel ranks agree on the one step that they take together: two rules, each a vector and one reduction.
+
+A rule turns what a rank brings (`Local`) into a vector of int64 values, the ranks reduce it elementwise, and every rank
+reads the same answer from the result. Nothing here communicates, so that a runtime may use its own collective; the
+vectors are lists, since what a lone rank does with them takes less time than making a tensor.
+
+- `MaximumRule` (reduce by maximum): the most rows and the most requests of any rank.
+- `JointRule` (reduce by sum): each rank brings its tau at every tier, and the tier that maximises
+  ``sum of tau / T(tier)`` wins. A step takes the time of its tier on every rank, so this is the best common one.
+
+With either, a rank without a plan makes all fall back, and a rank without requests takes part.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+from ..tiers import agree_tier
+from ._costs import PlanningCost
+from ._graphs import Graph, Graphs
+
+_LOW_BITS = 32
+_LOW = (1 << _LOW_BITS) - 1
+
+
+class Local(NamedTuple):
+    """What one rank brings to the agreement."""
+
+    requests: int  # 0: idle
+    rows: int  # M0 + budget; -1 without a plan
+    context_tokens: int = 0
+    tier_tau: Tensor | None = None  # int64 [2, P], as `plan_budget` gives it, over every captured number of rows
+
+
+class Agreed(NamedTuple):
+    """The step that all ranks take."""
+
+    rows: int  # -1: all fall back
+    graph: Graph | None  # None: eager
+
+
+FALL_BACK = Agreed(-1, None)
+
+
+class Rule(Protocol):
+    """A way to agree. `reduction` is "max" or "sum"."""
+
+    reduction: str
+
+    def vector(self, local: Local) -> list[int]:
+        """This rank's part."""
+
+    def choose(self, reduced: list[int]) -> Agreed:
+        """The answer, from the elementwise reduction of all ranks' vectors."""
+
+
+class MaximumRule:
+    """The largest local plan, rounded up to a graph for the most requests. -1 anywhere: all fall back."""
+
+    reduction = "max"
+
+    def __init__(self, graphs: Graphs | None) -> None:
+        self._graphs = graphs
+
+    def vector(self, local: Local) -> list[int]:
+        """[no plan, rows, requests]."""
+        return [int(local.rows < 0), local.rows, local.requests]
+
+    def choose(self, reduced: list[int]) -> Agreed:
+        """The common rows, and the graph that holds them."""
+        no_plan, most_rows, requests = reduced
+        rows = agree_tier([-1 if no_plan else most_rows])
+        if rows < 0:
+            return FALL_BACK
+        return Agreed(rows, self._graphs.pick(rows, requests) if self._graphs else None)
+
+
+class JointRule:
+    """The common tier with the most expected tokens per second over all ranks.
+
+    tau is summed as exact integers in two words of 32 bits, so that no number of ranks overflows. T is that of the
+    agreed number of slots and of the mean context of the ranks. Falls back where no captured number of slots holds the
+    requests of every rank, or no tier holds their mandatory rows.
+
+    Args:
+        graphs: the captured graphs.
+        cost: None counts every tier as equally fast.
+        min_gain_ppm, overhead_ns: keep the smallest tier that loses no tau, unless a smaller one is better by more,
+            `overhead_ns` counted in its time.
+    """
+
+    reduction = "sum"
+
+    def __init__(self, graphs: Graphs, cost: PlanningCost | None, min_gain_ppm: int = 0, overhead_ns: int = 0) -> None:
+        self._graphs, self._cost = graphs, cost
+        self._ppm, self._overhead = min_gain_ppm, overhead_ns
+        self._classes = len(graphs.slots) + 1
+        self._tiers = len(graphs.rows)
+        self._columns = {s: [graphs.rows.index(rows) for rows in graphs.tiers[s]] for s in graphs.slots}
+
+    def vector(self, local: Local) -> list[int]:
+        """[ranks without a plan, ranks with requests, context; ranks by slots; tau high; tau low; tier under M0]."""
+        head = [int(local.rows < 0), int(local.requests > 0), local.context_tokens, *[0] * self._classes]
+        slots = self._graphs.slots_for(local.requests)
+        head[3 + (self._classes - 1 if slots is None else self._graphs.slots.index(slots))] = 1
+        if local.tier_tau is None:
+            return head + [0] * (3 * self._tiers)
+        tau, under = local.tier_tau.tolist()
+        return [*head, *[t >> _LOW_BITS for t in tau], *[t & _LOW for t in tau], *under]
+
+    def choose(self, reduced: list[int]) -> Agreed:
+        """The best tier of the largest number of slots that a rank needs."""
+        without_plan, busy, context, *rest = reduced
+        counts, by_tier = rest[: self._classes], rest[self._classes :]
+        if without_plan or not busy or counts[-1]:
+            return FALL_BACK
+        slots = self._graphs.slots[max(i for i, count in enumerate(counts) if count)]
+        high, low, under = (by_tier[i * self._tiers : (i + 1) * self._tiers] for i in range(3))
+        rows = self._graphs.tiers[slots]
+        times = self._cost.at_tiers(slots, rows, context // busy) if self._cost else [1] * len(rows)
+        held = [
+            (row, (high[column] << _LOW_BITS) + low[column], ns)
+            for row, column, ns in zip(rows, self._columns[slots], times, strict=True)
+            if not under[column]
+        ]
+        if not held:
+            return FALL_BACK
+        tier = self._best(held)
+        return Agreed(tier, Graph(tier, slots))
+
+    def _best(self, held: list[tuple[int, int, int]]) -> int:
+        """The tier with the best tau / T, the smallest on a tie. `held` are (rows, tau, ns), rows ascending."""
+        best = held[0]
+        for other in held[1:]:
+            if other[1] * best[2] > best[1] * other[2]:
+                best = other
+        most = max(tau for _, tau, _ in held)
+        full = next(tier for tier in held if tier[1] == most)
+        if best[0] < full[0]:
+            gain, keep = best[1] * full[2] * 1_000_000, full[1] * (best[2] + self._overhead) * (1_000_000 + self._ppm)
+            return best[0] if gain > keep else full[0]
+        return best[0]

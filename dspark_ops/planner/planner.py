@@ -1,0 +1,351 @@
+"""`Planner`: the host side of confidence-scheduled verification over time (DESIGN 6)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .. import _checks
+from ..cost import StepCost
+from ..ops import _planning
+from ..ops.allocate_verify_lens import Plan, allocate_verify_lens
+from ..tiers import tier_row
+from ._agreement import FALL_BACK, Agreed, JointRule, Local, MaximumRule, Rule
+from ._costs import PlanningCost
+from ._decision import Decision, Reason
+from ._graphs import Graphs
+from ._identity import Group, Part, fingerprint, from_first_rank, require_same, require_same_setup
+from ._local import Q43, LocalPlanner, Own, Rules
+from ._ring import LagRing
+from ._statistics import Statistics
+
+_NO_REQUESTS = torch.empty(0, dtype=torch.int64)
+_REDUCTIONS = {"max": dist.ReduceOp.MAX, "sum": dist.ReduceOp.SUM} if dist.is_available() else {}
+
+
+class Planner:
+    """Decides on the host, before each step's launch, how many rows it verifies and which captured graph it replays.
+
+    The three calls of a step::
+
+        planner = Planner(cost, gamma=7, slots=256, graphs=[(64, 64), (128, 64), (256, 64)], device="cuda")
+        planner.admit(new_slots)                          # slots that now belong to a new request
+        decision = planner.decide(slots)                  # host only: budget and graph, from lagged confidences
+        plan = planner.allocate(decision, confidence)     # one launch; None: verify everything (nothing was launched)
+        ...                                               # verify in decision.graph, accept
+        planner.record(decision, rows=rows, tokens=tokens, step_ns=ns)   # optional: statistics
+
+    `decide` prices the confidences that were observed `lag` observations ago: each slot's product of confidences up to
+    a draft token is the chance that the token is accepted, and the budget maximises ``expected tokens / T(rows)``
+    (`plan_budget`). A request that was not there then counts as certain. Budgets from the past are lossless under
+    sampled acceptance; `allocate` lets the current confidences only rank.
+
+    Nothing is planned (`Decision.trims` is False, `allocate` launches nothing) where the table says that trimming
+    cannot pay: at low load (`bypass`), with a flat table (a warning says so), or with ``cost=None``, which asks for it.
+
+    Data parallel: with `dp_group` the ranks take each step together, so each must call `decide` (with no slots when
+    idle) or `fall_back` once per step: one reduction of a few integers. Rule "maximum": the largest local plan decides.
+    Rule "joint": the graph with the most expected tokens per second of all ranks together; it has no bypass, since
+    what does not pay for one rank may pay for all.
+
+    Tensor parallel: with `tp_group`, ``identity="check"`` compares a fingerprint of inputs, table and plan in each
+    `decide` (one reduction of two integers) and raises `RanksDiffer` on every rank; a drift of the confidences is so
+    found `lag` steps after it happened. ``identity="broadcast"`` sends the first rank's confidences to all before
+    they are used, which leaves nothing to differ in. Slots, generations and, for a table that learns, observed times
+    must come from one source. Either way, and for `dp_group`, different set-ups are refused in the constructor.
+
+    Args:
+        cost: the step's cost; None verifies everything.
+        gamma: γ, draft tokens per request. Confidences and calibrations for another γ are refused.
+        slots: size of the request pool; slots are 0..slots-1.
+        graphs: captured graphs as (rows, slots); None runs everything eager.
+        lag: >= 1: how many observations old the confidences that set the budget are. 0: this step's own, which the
+            caller passes to `observe` before `decide`; then `search` must be named, see `allocate_verify_lens`.
+        device: where confidences come from. Elsewhere than on the CPU they are copied asynchronously to pinned memory.
+        search, min_verify_len, max_verify_len, survival_eps, max_rows, min_gain_ppm: see `plan_budget`.
+        overhead_ns: what planning and the compact layout add to a step; trimming must gain more than that.
+        bypass: False plans at any load.
+        fill_tier: raise the budget to the rows that are paid for anyway. Always so with the joint rule.
+        rule: "maximum" or "joint" (needs graphs; also without a group, where it picks the best graph for one rank).
+        dp_group, tp_group: torch.distributed groups whose collectives take CPU tensors (for a broadcast: `device`'s).
+        identity: "check" or "broadcast", with tp_group.
+        keep: how many `StepRecord`s the statistics keep.
+
+    Attributes:
+        statistics: see `Statistics`; `generation`: int64 [slots], the request count of each slot; `verify_all`: why
+        everything is always verified ("flat", "verify_all"), else None; `late_copies`: how often a copy had to be
+        waited for.
+
+    Raises:
+        TypeError, ValueError: a bad argument, named. RanksDiffer: ranks of a group were set up differently.
+
+    Source: DSpark (arXiv 2607.05147): budget from earlier confidences, current ones rank; the joint rule is ours.
+    """
+
+    def __init__(
+        self,
+        cost: StepCost | None,
+        *,
+        gamma: int,
+        slots: int,
+        graphs: Iterable[tuple[int, int]] | None = None,
+        lag: int = 1,
+        device: str | torch.device = "cpu",
+        search: str | None = None,
+        min_verify_len: int = 1,
+        max_verify_len: int | None = None,
+        survival_eps: float = 1e-6,
+        max_rows: int | None = None,
+        min_gain_ppm: int = 0,
+        overhead_ns: int = 0,
+        bypass: bool = True,
+        fill_tier: bool = True,
+        rule: Literal["maximum", "joint"] = "maximum",
+        dp_group: Group = None,
+        tp_group: Group = None,
+        identity: Literal["check", "broadcast"] = "check",
+        keep: int = 1024,
+    ) -> None:
+        _checks.integer("slots", slots, 1, _checks.MAX_VERIFY_ROWS)
+        _checks.integer("lag", lag, 0, 1 << 10)
+        if lag == 0 and search is None:
+            raise ValueError(_planning.SEARCH_CHOICE.replace("history= (", "lag >= 1 ("))
+        for name, value, known in (
+            ("rule", rule, ("maximum", "joint")),
+            ("identity", identity, ("check", "broadcast")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        rules = Rules(
+            gamma=gamma, search=search or "global", min_verify_len=min_verify_len, max_verify_len=max_verify_len,
+            survival_eps=survival_eps, max_rows=max_rows, min_gain_ppm=min_gain_ppm, overhead_ns=overhead_ns,
+            bypass=bypass,
+        )  # fmt: skip
+        _checks.verify_width(slots, gamma)
+        self._graphs = None if graphs is None else Graphs(graphs, gamma + 1)
+        priced = None if cost is None else PlanningCost(cost, gamma + 1)
+        self._own = LocalPlanner(rules, priced, self._graphs, rule == "joint")
+        self._rules = rules
+        self._fill = fill_tier or rule == "joint"
+        self._rule: Rule = MaximumRule(self._graphs)
+        if rule == "joint":
+            if self._graphs is None:
+                raise ValueError("rule: 'joint' chooses among graphs; give graphs=")
+            self._rule = JointRule(self._graphs, priced, min_gain_ppm, overhead_ns)
+        self._lag, self._observed = lag, False
+        self._device = torch.device(device)
+        self._ring = LagRing(max(lag, 1), slots, gamma, self._device)
+        self._tier_rows: dict[int, Tensor] = {}
+        self._dp_group, self._tp_group = dp_group, tp_group
+        self._checks_ranks = tp_group is not None and identity == "check"
+        self._shares = tp_group is not None and identity == "broadcast"
+        self.generation = torch.ones(slots, dtype=torch.int64)
+        self.statistics = Statistics(keep)
+        options: list[Part] = [str(rules), lag, slots, str(self._graphs and self._graphs.tiers)]
+        self.setup_fingerprint = fingerprint(
+            [*options, rule, fill_tier, identity, *_cost_parts(cost, slots, gamma + 1)]
+        )
+        for group in (dp_group, tp_group):
+            if group is not None:
+                require_same_setup(self.setup_fingerprint, group)
+        if self.verify_all == "flat":
+            warnings.warn(
+                "cost: the table is flat (a step takes as long for any number of rows; is it uninitialised?), so every "
+                "draft is verified and nothing is planned. Profile the machine, or ask for it with cost=None.",
+                stacklevel=2,
+            )
+
+    @property
+    def verify_all(self) -> str | None:
+        """Why every draft is always verified: "flat" or "verify_all"; None where plans are made."""
+        return self._own.verify_all
+
+    @property
+    def late_copies(self) -> int:
+        """How many copies of confidences were not over `lag` observations later, and had to be waited for."""
+        return self._ring.late
+
+    def admit(self, slots: Tensor | Sequence[int] | int) -> None:
+        """These slots now belong to new requests: nothing that was observed in them counts any more."""
+        self.generation[slots] += 1
+
+    def force(self, budget: float | int | None) -> None:
+        """Fix the budget, to profile or to compare: an int counts rows, a float is a share of all; None ends it."""
+        if isinstance(budget, float):
+            _checks.number("budget", budget, 0.0, 1.0)
+        elif budget is not None:
+            _checks.integer("budget", budget, 0)
+        self._own.forced = budget
+
+    def decide(
+        self,
+        slots: Tensor = _NO_REQUESTS,
+        *,
+        generation: Tensor | None = None,
+        caps: Tensor | None = None,
+        context_tokens: int | None = None,
+    ) -> Decision:
+        """The decision for a step of the requests in `slots`. Host only; nothing is read from a device.
+
+        Args:
+            slots: int64 [B] on the host, distinct; none on an idle rank.
+            generation: int64 [B], which request is in the slot now; default `self.generation[slots]`.
+            caps: int32 [B] on the host, most rows per request (`max_safe_verify_len`); 0 marks an inactive one.
+            context_tokens: for a cost model with a context term.
+        """
+        _checks.tensor("slots", slots, torch.int64, ["B"])
+        requests = slots.shape[0]
+        if generation is None:
+            generation = self._generation_of(slots)
+        if self._lag == 0 and requests and not self._observed:
+            raise ValueError("lag: 0 plans from this step's confidences, so observe() them before decide()")
+        self._observed = False
+        if requests == 0:
+            own = Own("idle", 0, 0, 0)
+        else:
+            own = self._own.plan(self._ring.read(), slots, generation, caps, context_tokens)
+        tier_tau = self._own.tier_tau if requests else None
+        agreed = self._agree(Local(requests, own.least + own.budget, context_tokens or 0, tier_tau))
+        decision = self._conclude(own, agreed, slots, generation, context_tokens)
+        if self._checks_ranks:
+            require_same("decision", decision.fingerprint, self._tp_group)
+        return decision
+
+    def fall_back(self, slots: Tensor = _NO_REQUESTS) -> Decision:
+        """Take part in a step without a plan (a prefill is in it, say): every rank takes its uniform layout."""
+        self._agree(Local(len(slots), -1))
+        own = Own("fallback", *self._rules.row_range(len(slots), None), 0)
+        decision = self._conclude(own, FALL_BACK, slots, self._generation_of(slots), None)
+        if self._checks_ranks:
+            require_same("decision", decision.fingerprint, self._tp_group)
+        return decision
+
+    def allocate(
+        self,
+        decision: Decision,
+        confidence: Tensor | None = None,
+        *,
+        logits: Tensor | None = None,
+        scale: Tensor | None = None,
+        bias: Tensor | None = None,
+        offset: Tensor | None = None,
+        caps: Tensor | None = None,
+        out: Plan | None = None,
+    ) -> Plan | None:
+        """Verify lengths of this step's requests from their current confidences: one launch, nothing awaited.
+
+        Also observes the (calibrated) confidences for a later `decide`. None if the decision trims nothing: then every
+        request verifies all its rows, no operator runs and nothing is observed.
+
+        To capture the launch in a graph call `allocate_verify_lens` yourself, with ``budget`` an int64 scalar on the
+        device that ``fill_(decision.budget)`` sets before each replay, and give the result to `observe`.
+
+        Args:
+            confidence or logits: [B, γ] in the order of the decision's slots; see `prefix_survival`, as for scale,
+                bias and offset [B]. In broadcast mode they are overwritten with the first rank's.
+            caps: as given to `decide`, on the device.
+            out: a `Plan` to write into.
+        """
+        if not decision.trims:
+            return None
+        values, _ = _planning.resolve_input(confidence, logits, None)
+        _checks.tensor("logits" if confidence is None else "confidence", values, _checks.FLOAT_DTYPES,
+                       [len(decision.slots), self._rules.gamma], self._device)  # fmt: skip
+        if self._lag and self._shares:
+            from_first_rank(values, self._tp_group)
+        rules = self._rules
+        plan = allocate_verify_lens(
+            confidence, logits=logits, scale=scale, bias=bias, offset=offset, caps=caps, budget=decision.budget,
+            min_verify_len=rules.min_verify_len, max_verify_len=rules.max_verify_len, max_rows=rules.max_rows,
+            survival_eps=rules.survival_eps, tiers=self._tiers_of(decision), out=out,
+        )  # fmt: skip
+        if self._lag:
+            seen = confidence if plan.confidence is None else plan.confidence
+            assert seen is not None
+            self._ring.write(decision.slots, seen, decision.generation)
+        return plan
+
+    def observe(self, slots: Tensor, confidence: Tensor, generation: Tensor | None = None) -> None:
+        """Keep calibrated confidences [B, γ] for a later `decide`. `allocate` does so itself, unless lag is 0."""
+        _checks.tensor("slots", slots, torch.int64, ["B"])
+        shape = [len(slots), self._rules.gamma]
+        _checks.tensor("confidence", confidence, _checks.FLOAT_DTYPES, shape, self._device)
+        if self._shares:
+            from_first_rank(confidence, self._tp_group)
+        self._ring.write(slots, confidence, self._generation_of(slots) if generation is None else generation)
+        self._observed = True
+
+    def record(self, decision: Decision, *, rows: int, tokens: int | None = None, step_ns: int | None = None) -> None:
+        """Report a finished step: rows verified here, tokens committed, and how long it took; see `statistics`."""
+        self.statistics.record(decision, rows, tokens, step_ns)
+
+    def _generation_of(self, slots: Tensor) -> Tensor:
+        try:
+            return self.generation.index_select(0, slots)
+        except (IndexError, RuntimeError):
+            raise ValueError(f"slots: expected values in [0, {len(self.generation)}), got {slots.tolist()}") from None
+
+    def _tiers_of(self, decision: Decision) -> Tensor | None:
+        if decision.graph is None:
+            return None
+        kept = self._tier_rows.get(decision.graph.rows)
+        if kept is None:
+            kept = self._tier_rows[decision.graph.rows] = tier_row([decision.graph.rows], self._device)
+        return kept
+
+    def _agree(self, local: Local) -> Agreed:
+        vector = self._rule.vector(local)
+        if self._dp_group is None:
+            return self._rule.choose(vector)
+        reduced = torch.tensor(vector)
+        dist.all_reduce(reduced, _REDUCTIONS[self._rule.reduction], group=self._dp_group)
+        return self._rule.choose(reduced.tolist())
+
+    def _conclude(
+        self, own: Own, agreed: Agreed, slots: Tensor, generation: Tensor, context_tokens: int | None
+    ) -> Decision:
+        """The step as it will be executed: this rank's rows in the agreed graph."""
+        budget, tau, ns, graph = own.budget, own.tau, own.ns, agreed.graph
+        if agreed.rows < 0:
+            reason: Reason = "fallback" if own.reason != "idle" or self._dp_group is not None else own.reason
+            own, budget, tau, ns = own._replace(reason=reason), own.full - own.least, 0, 0
+        elif self._fill:
+            budget = max(0, min(graph.rows if graph else agreed.rows, own.full) - own.least)
+        if graph is not None and self._graphs is not None:
+            tiers = self._graphs.tiers[graph.slots]
+            if self._own.cost is not None:
+                ns = self._own.cost.at_tiers(graph.slots, tiers, context_tokens)[tiers.index(graph.rows)]
+            if self._fill and tau and self._own.tier_tau is not None:
+                tau = int(self._own.tier_tau[0, self._graphs.rows.index(graph.rows)])
+        mark = 0
+        if self._checks_ranks:
+            survival = self._own.survival(len(slots)) if own.reason == "planned" else None
+            plan = (own.budget, tau, ns, budget, str(agreed))
+            mark = fingerprint([self.setup_fingerprint, slots, generation, survival, *plan])
+        return Decision(
+            reason=own.reason, budget=budget, trims=own.least + budget < own.full, rows=agreed.rows, graph=graph,
+            slots=slots, generation=generation, full_rows=own.full, local_budget=own.budget, predicted_tau=tau / Q43,
+            predicted_ns=ns, fingerprint=mark,
+        )  # fmt: skip
+
+
+def _choice(name: str, value: str, *known: str) -> None:
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+
+def _cost_parts(cost: StepCost | None, slots: int, width: int) -> list[Part]:
+    """What tells two cost models apart: their own fingerprint, or what they answer."""
+    if cost is None:
+        return []
+    own = getattr(cost, "fingerprint", None)
+    if own is not None:
+        return [str(own)]
+    sizes = sorted({min(1 << i, slots) for i in range(slots.bit_length() + 1)})
+    rows = [cost.row(size * width, num_reqs=size) for size in sizes]
+    return [*rows, *(cost.base(size) for size in sizes)]
