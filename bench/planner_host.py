@@ -42,7 +42,7 @@ def contestants(batch: int, rule: str, loaded: bool) -> tuple[Any, Any]:
     def step(i: int) -> None:
         mine = slots[i % ROTATE]
         decision = planner.decide(mine)
-        planner.observe(mine, confidence[i % ROTATE])
+        planner.observe(mine, confidence[i % ROTATE], decision.generation)
         planner.record(decision, rows=decision.rows, tokens=batch, step_ns=decision.predicted_ns)
 
     history, written = torch.rand(SLOTS, GAMMA, generator=g), torch.ones(SLOTS, dtype=torch.int64)

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from torch import Tensor
-
 from ..tiers import agree_tier
 from ._costs import PlanningCost
 from ._graphs import Graph, Graphs
@@ -31,7 +29,7 @@ class Local(NamedTuple):
     requests: int  # 0: idle
     rows: int  # M0 + budget; -1 without a plan
     context_tokens: int = 0
-    tier_tau: Tensor | None = None  # int64 [2, P], as `plan_budget` gives it, over every captured number of rows
+    tier_tau: list[list[int]] | None = None  # [2, P], as `plan_budget` gives it, over every captured number of rows
 
 
 class Agreed(NamedTuple):
@@ -52,6 +50,9 @@ class Rule(Protocol):
     def vector(self, local: Local) -> list[int]:
         """This rank's part."""
 
+    def alone(self, local: Local) -> Agreed:
+        """What one rank would agree with itself: ``choose(vector(local))``, without the vector."""
+
     def choose(self, reduced: list[int]) -> Agreed:
         """The answer, from the elementwise reduction of all ranks' vectors."""
 
@@ -68,13 +69,16 @@ class MaximumRule:
         """[no plan, rows, requests]."""
         return [int(local.rows < 0), local.rows, local.requests]
 
+    def alone(self, local: Local) -> Agreed:
+        """The graph that holds this rank's plan."""
+        if local.rows <= 0:
+            return FALL_BACK
+        return Agreed(local.rows, self._graphs.pick(local.rows, local.requests) if self._graphs else None)
+
     def choose(self, reduced: list[int]) -> Agreed:
         """The common rows, and the graph that holds them."""
         no_plan, most_rows, requests = reduced
-        rows = agree_tier([-1 if no_plan else most_rows])
-        if rows < 0:
-            return FALL_BACK
-        return Agreed(rows, self._graphs.pick(rows, requests) if self._graphs else None)
+        return self.alone(Local(requests, agree_tier([-1 if no_plan else most_rows])))
 
 
 class JointRule:
@@ -107,8 +111,16 @@ class JointRule:
         head[3 + (self._classes - 1 if slots is None else self._graphs.slots.index(slots))] = 1
         if local.tier_tau is None:
             return head + [0] * (3 * self._tiers)
-        tau, under = local.tier_tau.tolist()
+        tau, under = local.tier_tau
         return [*head, *[t >> _LOW_BITS for t in tau], *[t & _LOW for t in tau], *under]
+
+    def alone(self, local: Local) -> Agreed:
+        """The best graph of this rank."""
+        slots = self._graphs.slots_for(local.requests)
+        if local.rows <= 0 or slots is None or local.tier_tau is None:
+            return FALL_BACK
+        tau, under = local.tier_tau
+        return self._pick(slots, tau, under, local.context_tokens)
 
     def choose(self, reduced: list[int]) -> Agreed:
         """The best tier of the largest number of slots that a rank needs."""
@@ -118,27 +130,24 @@ class JointRule:
             return FALL_BACK
         slots = self._graphs.slots[max(i for i, count in enumerate(counts) if count)]
         high, low, under = (by_tier[i * self._tiers : (i + 1) * self._tiers] for i in range(3))
-        rows = self._graphs.tiers[slots]
-        times = self._cost.at_tiers(slots, rows, context // busy) if self._cost else [1] * len(rows)
-        held = [
-            (row, (high[column] << _LOW_BITS) + low[column], ns)
-            for row, column, ns in zip(rows, self._columns[slots], times, strict=True)
-            if not under[column]
-        ]
-        if not held:
-            return FALL_BACK
-        tier = self._best(held)
-        return Agreed(tier, Graph(tier, slots))
+        tau = [(h << _LOW_BITS) + l for h, l in zip(high, low, strict=True)]
+        return self._pick(slots, tau, under, context // busy)
 
-    def _best(self, held: list[tuple[int, int, int]]) -> int:
-        """The tier with the best tau / T, the smallest on a tie. `held` are (rows, tau, ns), rows ascending."""
-        best = held[0]
-        for other in held[1:]:
-            if other[1] * best[2] > best[1] * other[2]:
-                best = other
-        most = max(tau for _, tau, _ in held)
-        full = next(tier for tier in held if tier[1] == most)
+    def _pick(self, slots: int, tau: list[int], under: list[int], context_tokens: int) -> Agreed:
+        """The tier with the best tau / T, the smallest on a tie; `full` is the smallest that loses no tau."""
+        tiers = self._graphs.tiers[slots]
+        times = self._cost.at_tiers(slots, tiers, context_tokens) if self._cost else [1] * len(tiers)
+        best = full = (0, 0, 1)  # rows, tau, ns
+        for rows, column, ns in zip(tiers, self._columns[slots], times, strict=True):
+            if under[column]:
+                continue
+            if tau[column] * best[2] > best[1] * ns:
+                best = (rows, tau[column], ns)
+            if tau[column] > full[1]:
+                full = (rows, tau[column], ns)
+        if not best[0]:
+            return FALL_BACK
         if best[0] < full[0]:
-            gain, keep = best[1] * full[2] * 1_000_000, full[1] * (best[2] + self._overhead) * (1_000_000 + self._ppm)
-            return best[0] if gain > keep else full[0]
-        return best[0]
+            gain, needed = best[1] * full[2] * 1_000_000, full[1] * (best[2] + self._overhead) * (1_000_000 + self._ppm)
+            best = best if gain > needed else full
+        return Agreed(best[0], Graph(best[0], slots))

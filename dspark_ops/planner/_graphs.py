@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .. import _checks
-from ..tiers import round_up_tier
 
 
 class Graph(NamedTuple):
@@ -55,5 +54,6 @@ class Graphs:
         slots = self.slots_for(requests)
         if slots is None:
             return None
-        tier = round_up_tier(rows, self.tiers[slots])
-        return None if tier < 0 else Graph(tier, slots)
+        tiers = self.tiers[slots]
+        i = bisect_left(tiers, rows)
+        return Graph(tiers[i], slots) if i < len(tiers) else None

@@ -76,6 +76,7 @@ class Own(NamedTuple):
     budget: int
     tau: int = 0  # Q43; 0 where no confidences were looked at
     ns: int = 0
+    tier_tau: list[list[int]] | None = None  # [2, P]
 
 
 class LocalPlanner:
@@ -91,7 +92,7 @@ class LocalPlanner:
         self.forced: float | int | None = None
         self.stats = torch.zeros(_planning.STATS, dtype=torch.int64)
         self._tiers = tier_row(graphs.rows) if graphs else None
-        self.tier_tau = torch.zeros(2, len(graphs.rows), dtype=torch.int64) if graphs else None
+        self._tier_tau = torch.zeros(2, len(graphs.rows), dtype=torch.int64) if graphs else None
         self._survival: dict[int, Tensor] = {}
 
     def survival(self, requests: int) -> Tensor:
@@ -128,14 +129,16 @@ class LocalPlanner:
             plan_budget(
                 survival, span.row, span.base, search=rules.search, caps=caps, min_verify_len=rules.min_verify_len,
                 max_verify_len=rules.max_verify_len, survival_eps=rules.survival_eps, max_rows=rules.max_rows,
-                min_gain_ppm=min(ppm, 1_000_000), tiers=self._tiers, out=self.stats, out_tier_tau=self.tier_tau,
+                min_gain_ppm=min(ppm, 1_000_000), tiers=self._tiers, out=self.stats, out_tier_tau=self._tier_tau,
             )  # fmt: skip
         budget, _, _, tau, ns = self.stats.tolist()
-        return Own("planned", least, full, budget, tau, ns)
+        return Own("planned", least, full, budget, tau, ns, None if self._tier_tau is None else self._tier_tau.tolist())
 
     def _fixed(self, own: Own, requests: int) -> Own:
         """For the joint rule, what a budget that is not up for choice brings: only tiers that hold it, all alike."""
-        if self.joint and self.tier_tau is not None and self._tiers is not None:
-            self.tier_tau[0] = requests * Q43
-            torch.lt(self._tiers, own.least + own.budget, out=self.tier_tau[1])
-        return own
+        if not self.joint or self.graphs is None:
+            return own
+        rows = self.graphs.rows
+        return own._replace(
+            tier_tau=[[requests * Q43] * len(rows), [int(tier < own.least + own.budget) for tier in rows]]
+        )

@@ -209,8 +209,7 @@ class Planner:
             own = Own("idle", 0, 0, 0)
         else:
             own = self._own.plan(self._ring.read(), slots, generation, caps, context_tokens)
-        tier_tau = self._own.tier_tau if requests else None
-        agreed = self._agree(Local(requests, own.least + own.budget, context_tokens or 0, tier_tau))
+        agreed = self._agree(Local(requests, own.least + own.budget, context_tokens or 0, own.tier_tau))
         decision = self._conclude(own, agreed, slots, generation, context_tokens)
         if self._checks_ranks:
             require_same("decision", decision.fingerprint, self._tp_group)
@@ -299,10 +298,9 @@ class Planner:
         return kept
 
     def _agree(self, local: Local) -> Agreed:
-        vector = self._rule.vector(local)
         if self._dp_group is None:
-            return self._rule.choose(vector)
-        reduced = torch.tensor(vector)
+            return self._rule.alone(local)
+        reduced = torch.tensor(self._rule.vector(local))
         dist.all_reduce(reduced, _REDUCTIONS[self._rule.reduction], group=self._dp_group)
         return self._rule.choose(reduced.tolist())
 
@@ -320,8 +318,8 @@ class Planner:
             tiers = self._graphs.tiers[graph.slots]
             if self._own.cost is not None:
                 ns = self._own.cost.at_tiers(graph.slots, tiers, context_tokens)[tiers.index(graph.rows)]
-            if self._fill and tau and self._own.tier_tau is not None:
-                tau = int(self._own.tier_tau[0, self._graphs.rows.index(graph.rows)])
+            if self._fill and own.reason == "planned" and own.tier_tau is not None:
+                tau = own.tier_tau[0][self._graphs.rows.index(graph.rows)]
         mark = 0
         if self._checks_ranks:
             survival = self._own.survival(len(slots)) if own.reason == "planned" else None
