@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .cost_cells import CostCells
+from .cost.cells import CostCells
 from .ops.accept_greedy import Accepted, accept_greedy
 from .ops.allocate_verify_lens import Plan, allocate_verify_lens
 from .ops.ragged_layout import ragged_layout

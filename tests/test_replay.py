@@ -12,7 +12,7 @@ import tiny_trace
 import torch
 
 import dspark_ops.replay as module
-from dspark_ops.cost_cells import CostCells
+from dspark_ops.cost.cells import CostCells
 from dspark_ops.replay import Options, Violation, replay, step_rows
 from dspark_ops.trace import Trace
 

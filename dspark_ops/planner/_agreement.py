@@ -130,7 +130,7 @@ class JointRule:
             return FALL_BACK
         slots = self._graphs.slots[max(i for i, count in enumerate(counts) if count)]
         high, low, under = (by_tier[i * self._tiers : (i + 1) * self._tiers] for i in range(3))
-        tau = [(h << _LOW_BITS) + l for h, l in zip(high, low, strict=True)]
+        tau = [(above << _LOW_BITS) + below for above, below in zip(high, low, strict=True)]
         return self._pick(slots, tau, under, context // busy)
 
     def _pick(self, slots: int, tau: list[int], under: list[int], context_tokens: int) -> Agreed:

@@ -121,6 +121,8 @@ class Planner:
         ):
             if value not in known:
                 raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        if cost is not None and getattr(cost, "gamma", None) not in (None, gamma):
+            raise ValueError(f"cost: measured for γ = {getattr(cost, 'gamma', None)}, expected γ = {gamma}")
         rules = Rules(
             gamma=gamma, search=search or "global", min_verify_len=min_verify_len, max_verify_len=max_verify_len,
             survival_eps=survival_eps, max_rows=max_rows, min_gain_ppm=min_gain_ppm, overhead_ns=overhead_ns,
@@ -335,15 +337,3 @@ class Planner:
 def _choice(name: str, value: str, *known: str) -> None:
     if value not in known:
         raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
-
-
-def _cost_parts(cost: StepCost | None, slots: int, width: int) -> list[Part]:
-    """What tells two cost models apart: their own fingerprint, or what they answer."""
-    if cost is None:
-        return []
-    own = getattr(cost, "fingerprint", None)
-    if own is not None:
-        return [str(own)]
-    sizes = sorted({min(1 << i, slots) for i in range(slots.bit_length() + 1)})
-    rows = [cost.row(size * width, num_reqs=size) for size in sizes]
-    return [*rows, *(cost.base(size) for size in sizes)]

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .cost import MAX_NS
+from .step_cost import MAX_NS
 
 
 @dataclass(frozen=True)
