@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from .. import _checks
@@ -17,15 +16,15 @@ from ..ops.allocate_verify_lens import Plan, allocate_verify_lens
 from ..tiers import tier_row
 from ._agreement import FALL_BACK, Agreed, JointRule, Local, MaximumRule, Rule
 from ._costs import PlanningCost
-from ._decision import Decision, Reason
+from ._decision import Decision
 from ._graphs import Graphs
-from ._identity import Group, Part, fingerprint, from_first_rank, require_same, require_same_setup
+from ._identity import Group, fingerprint
 from ._local import Q43, LocalPlanner, Own, Rules
+from ._ranks import Ranks
 from ._ring import LagRing
 from ._statistics import Statistics
 
 _NO_REQUESTS = torch.empty(0, dtype=torch.int64)
-_REDUCTIONS = {"max": dist.ReduceOp.MAX, "sum": dist.ReduceOp.SUM} if dist.is_available() else {}
 
 
 class Planner:
@@ -143,18 +142,11 @@ class Planner:
         self._device = torch.device(device)
         self._ring = LagRing(max(lag, 1), slots, gamma, self._device)
         self._tier_rows: dict[int, Tensor] = {}
-        self._dp_group, self._tp_group = dp_group, tp_group
-        self._checks_ranks = tp_group is not None and identity == "check"
-        self._shares = tp_group is not None and identity == "broadcast"
         self.generation = torch.ones(slots, dtype=torch.int64)
         self.statistics = Statistics(keep)
-        options: list[Part] = [str(rules), lag, slots, str(self._graphs and self._graphs.tiers)]
-        self.setup_fingerprint = fingerprint(
-            [*options, rule, fill_tier, identity, *_cost_parts(cost, slots, gamma + 1)]
-        )
-        for group in (dp_group, tp_group):
-            if group is not None:
-                require_same_setup(self.setup_fingerprint, group)
+        options = (str(rules), lag, slots, str(self._graphs and self._graphs.tiers), rule, fill_tier, identity)
+        self.setup_fingerprint = fingerprint([*options, None if cost is None else cost.fingerprint])
+        self._ranks = Ranks(dp_group, tp_group, identity, self.setup_fingerprint)
         if self.verify_all == "flat":
             warnings.warn(
                 "cost: the table is flat (a step takes as long for any number of rows; is it uninitialised?), so every "
@@ -211,19 +203,19 @@ class Planner:
             own = Own("idle", 0, 0, 0)
         else:
             own = self._own.plan(self._ring.read(), slots, generation, caps, context_tokens)
-        agreed = self._agree(Local(requests, own.least + own.budget, context_tokens or 0, own.tier_tau))
+        agreed = self._ranks.agree(
+            self._rule, Local(requests, own.least + own.budget, context_tokens or 0, own.tier_tau)
+        )
         decision = self._conclude(own, agreed, slots, generation, context_tokens)
-        if self._checks_ranks:
-            require_same("decision", decision.fingerprint, self._tp_group)
+        self._ranks.compare(decision.fingerprint)
         return decision
 
     def fall_back(self, slots: Tensor = _NO_REQUESTS) -> Decision:
         """Take part in a step without a plan (a prefill is in it, say): every rank takes its uniform layout."""
-        self._agree(Local(len(slots), -1))
-        own = Own("fallback", *self._rules.row_range(len(slots), None), 0)
+        self._ranks.agree(self._rule, Local(len(slots), -1))
+        own = Own("fallback", *self._rules.row_range(slots.shape[0], None), 0)
         decision = self._conclude(own, FALL_BACK, slots, self._generation_of(slots), None)
-        if self._checks_ranks:
-            require_same("decision", decision.fingerprint, self._tp_group)
+        self._ranks.compare(decision.fingerprint)
         return decision
 
     def allocate(
@@ -257,8 +249,8 @@ class Planner:
         values, _ = _planning.resolve_input(confidence, logits, None)
         _checks.tensor("logits" if confidence is None else "confidence", values, _checks.FLOAT_DTYPES,
                        [len(decision.slots), self._rules.gamma], self._device)  # fmt: skip
-        if self._lag and self._shares:
-            from_first_rank(values, self._tp_group)
+        if self._lag:
+            self._ranks.share(values)
         rules = self._rules
         plan = allocate_verify_lens(
             confidence, logits=logits, scale=scale, bias=bias, offset=offset, caps=caps, budget=decision.budget,
@@ -276,8 +268,7 @@ class Planner:
         _checks.tensor("slots", slots, torch.int64, ["B"])
         shape = [len(slots), self._rules.gamma]
         _checks.tensor("confidence", confidence, _checks.FLOAT_DTYPES, shape, self._device)
-        if self._shares:
-            from_first_rank(confidence, self._tp_group)
+        self._ranks.share(confidence)
         self._ring.write(slots, confidence, self._generation_of(slots) if generation is None else generation)
         self._observed = True
 
@@ -299,38 +290,20 @@ class Planner:
             kept = self._tier_rows[decision.graph.rows] = tier_row([decision.graph.rows], self._device)
         return kept
 
-    def _agree(self, local: Local) -> Agreed:
-        if self._dp_group is None:
-            return self._rule.alone(local)
-        reduced = torch.tensor(self._rule.vector(local))
-        dist.all_reduce(reduced, _REDUCTIONS[self._rule.reduction], group=self._dp_group)
-        return self._rule.choose(reduced.tolist())
-
-    def _conclude(
-        self, own: Own, agreed: Agreed, slots: Tensor, generation: Tensor, context_tokens: int | None
-    ) -> Decision:
+    def _conclude(self, own: Own, agreed: Agreed, slots: Tensor, generation: Tensor, context: int | None) -> Decision:
         """The step as it will be executed: this rank's rows in the agreed graph."""
-        budget, tau, ns, graph = own.budget, own.tau, own.ns, agreed.graph
-        if agreed.rows < 0:
-            reason: Reason = "fallback" if own.reason != "idle" or self._dp_group is not None else own.reason
-            own, budget, tau, ns = own._replace(reason=reason), own.full - own.least, 0, 0
-        elif self._fill:
-            budget = max(0, min(graph.rows if graph else agreed.rows, own.full) - own.least)
-        if graph is not None and self._graphs is not None:
-            tiers = self._graphs.tiers[graph.slots]
-            if self._own.cost is not None:
-                ns = self._own.cost.at_tiers(graph.slots, tiers, context_tokens)[tiers.index(graph.rows)]
-            if self._fill and own.reason == "planned" and own.tier_tau is not None:
-                tau = own.tier_tau[0][self._graphs.rows.index(graph.rows)]
+        if agreed.rows < 0 and (own.reason != "idle" or self._ranks.steps_together):
+            own = Own("fallback", own.least, own.full, own.full - own.least)
+        budget, tau, ns = self._own.execute(own, agreed, self._fill, context)
         mark = 0
-        if self._checks_ranks:
-            survival = self._own.survival(len(slots)) if own.reason == "planned" else None
+        if self._ranks.compares:
+            survival = self._own.survival(slots.shape[0]) if own.reason == "planned" else None
             plan = (own.budget, tau, ns, budget, str(agreed))
             mark = fingerprint([self.setup_fingerprint, slots, generation, survival, *plan])
         return Decision(
-            reason=own.reason, budget=budget, trims=own.least + budget < own.full, rows=agreed.rows, graph=graph,
-            slots=slots, generation=generation, full_rows=own.full, local_budget=own.budget, predicted_tau=tau / Q43,
-            predicted_ns=ns, fingerprint=mark,
+            reason=own.reason, budget=budget, trims=own.least + budget < own.full, rows=agreed.rows,
+            graph=agreed.graph, slots=slots, generation=generation, full_rows=own.full, local_budget=own.budget,
+            predicted_tau=tau / Q43, predicted_ns=ns, fingerprint=mark,
         )  # fmt: skip
 
 
