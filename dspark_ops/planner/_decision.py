@@ -21,7 +21,7 @@ class Decision(msgspec.Struct, frozen=True, eq=False):
             is: everything is verified); "verify_all" (asked for by cost=None); "idle" (no requests here, others have);
             "fallback" (some rank has no plan, or nobody has requests: every rank takes its uniform layout).
         budget: rows above the mandatory ones, tier fill included; what `allocate_verify_lens` takes.
-        trims: whether anything may be left out. If not, no operator need run: every request verifies all its rows.
+        trims: whether anything may be left out. If not, every request verifies all its rows.
         rows: rows of the step that ranks take together, -1 for a fall-back. Without a graph, pad to these.
         graph: key (rows, slots) of the graph to replay; None runs eager.
         slots, generation: int64 [B] on the host: the requests of this rank.
@@ -44,6 +44,11 @@ class Decision(msgspec.Struct, frozen=True, eq=False):
     predicted_tau: float = 0.0
     predicted_ns: int = 0
     fingerprint: int = 0
+
+    @property
+    def launches(self) -> bool:
+        """Whether `allocate` has work to do: something is trimmed, or must be observed for later steps to trim by."""
+        return self.trims or self.reason == "planned"
 
     def idle_lens(self, device: str | torch.device = "cpu") -> Tensor:
         """int32 lengths of an idle rank in the agreed graph: one row per slot. Empty without a graph."""

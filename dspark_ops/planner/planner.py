@@ -44,7 +44,7 @@ class Planner:
     (`plan_budget`). A request that was not there then counts as certain. Budgets from the past are lossless under
     sampled acceptance; `allocate` lets the current confidences only rank.
 
-    Nothing is planned (`Decision.trims` is False, `allocate` launches nothing) where the table says that trimming
+    Nothing is planned (`allocate` launches nothing) where the table says that trimming
     cannot pay: at low load (`bypass`), with a flat table (a warning says so), or with ``cost=None``, which asks for it.
 
     Data parallel: with `dp_group` the ranks take each step together, so each must call `decide` (with no slots when
@@ -232,8 +232,8 @@ class Planner:
     ) -> Plan | None:
         """Verify lengths of this step's requests from their current confidences: one launch, nothing awaited.
 
-        Also observes the (calibrated) confidences for a later `decide`. None if the decision trims nothing: then every
-        request verifies all its rows, no operator runs and nothing is observed.
+        Also observes the (calibrated) confidences for a later `decide`. None where the decision needs no confidences
+        (bypass, flat table, fall-back, ...): then every request verifies all its rows and nothing runs on the device.
 
         To capture the launch in a graph call `allocate_verify_lens` yourself, with ``budget`` an int64 scalar on the
         device that ``fill_(decision.budget)`` sets before each replay, and give the result to `observe`.
@@ -244,7 +244,7 @@ class Planner:
             caps: as given to `decide`, on the device.
             out: a `Plan` to write into.
         """
-        if not decision.trims:
+        if not decision.launches:
             return None
         values, _ = _planning.resolve_input(confidence, logits, None)
         _checks.tensor("logits" if confidence is None else "confidence", values, _checks.FLOAT_DTYPES,
