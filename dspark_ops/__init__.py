@@ -1,7 +1,7 @@
 """Operators for confidence-scheduled speculative decoding (DSpark): plan verify lengths, build ragged metadata."""
 
 from ._backends import available_backends, backends, use_backend
-from .cost import AdditiveTable, FloorTable, StepCost, TierGroup, TierTable, load_cost_table
+from .cost import AdditiveTable, ContextTable, FloorTable, OnlineCost, StepCost, TierGroup, TierTable, load_cost_table
 from .ops._accepted import Accepted
 from .ops.accept_greedy import accept_greedy
 from .ops.allocate_verify_lens import Plan, allocate_verify_lens
@@ -27,8 +27,10 @@ __all__ = [
     "CompressorEntries",
     "CompressorLayout",
     "CompressorTable",
+    "ContextTable",
     "Decision",
     "FloorTable",
+    "OnlineCost",
     "PaddedLens",
     "Plan",
     "Planner",

@@ -14,6 +14,9 @@ from torch import Tensor
 
 from . import tiers as tier_rules
 from .cost import AdditiveTable, FloorTable
+from .cost.cells import CostCells
+from .cost.fit import fit_additive, fit_floor, row_bin
+from .cost.fit_report import Quality
 from .ops.finalize_accept import finalize_accept as run_finalize_accept
 from .ops.pad_to_bucket import capture_lens, pad_to_bucket
 from .ops.plan_budget import plan_budget as run_plan_budget
@@ -47,9 +50,9 @@ def expect(name: str, got: Tensor | None, want: Any) -> None:
         raise Mismatch(f"{name}{list(at)} is {values[at].item()}, expected {wanted[at].item()}")
 
 
-def close(name: str, got: float, want: float, relative: float) -> None:
-    """Raise Mismatch unless the numbers agree within a relative error."""
-    if not abs(got - want) <= relative * abs(want):
+def close(name: str, got: float, want: float, relative: float, absolute: float = 0.0) -> None:
+    """Raise Mismatch unless the numbers agree within a relative error, or within an absolute one."""
+    if not abs(got - want) <= max(relative * abs(want), absolute):
         raise Mismatch(f"{name} is {got}, expected {want} within {relative:g}")
 
 
@@ -172,3 +175,30 @@ def capture_layout(case: Case, device: str) -> None:
     """Verify lengths with which a graph of so many rows and slots is captured."""
     lens = capture_lens(case["rows"], case["slots"], case["width"], device)
     expect("verify_lens", lens, case["verify_lens"])
+
+
+@_checker
+def cost_fit(case: Case, device: str) -> None:
+    """The additive fit of measured cells and its residuals, and the table by rows only."""
+    cells, bin_rows = CostCells.from_list(case["cells"]), case["mbin_w"]
+    table = fit_additive(cells, bin_rows)
+    alpha = dict(zip(table.bs_probes, table.alpha_seconds, strict=True))
+    theta = dict(zip(table.m_probes, table.theta_seconds, strict=True))
+    close("bias", table.bias_seconds, case["bias"], 1e-9)
+    for name, got in (("alpha", alpha), ("theta", theta)):
+        if list(map(str, got)) != list(case[name]):
+            raise Mismatch(f"{name} has probes {list(got)}, expected {list(case[name])}")
+        for probe, seconds in got.items():
+            close(f"{name}[{probe}]", seconds, case[name][str(probe)], 1e-9, 1e-12)
+    measured = [cell.seconds for cell in cells.samples]
+    fitted = [table.bias_seconds + alpha[cell.num_reqs] + theta[row_bin(cell.rows, bin_rows)] for cell in cells.samples]
+    quality = Quality.of(measured, fitted)
+    close("rms_ms", quality.rms_seconds * 1e3, case["rms_ms"], 1e-9)
+    close("r2", quality.r2 or 0.0, case["r2"], 1e-9)
+    for i, (seconds, fit) in enumerate(zip(measured, fitted, strict=True)):
+        percent = abs(seconds - fit) / seconds * 100
+        close(f"relative_error_percent[{i}]", percent, case["relative_error_percent"][i], 1e-9, 1e-9)
+    by_rows = json.loads(fit_floor(cells).to_json())
+    for field, want in case["sps_table"].items():
+        if by_rows[field] != want:
+            raise Mismatch(f"sps_table.{field} is {by_rows[field]}, expected {want}")

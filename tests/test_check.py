@@ -34,6 +34,7 @@ CORRUPTED = {
     "budget_planner": ["steps"],
     "tiers": ["local_tier_rows", "fill_budget", "dp_tier_rows", "round_up"],
     "ragged_layout": ["cu_seqlens", "row_request", "row_offset", "verify_ids", "strided", "padded", "padded_capped"],
+    "cost_fit": ["bias", "alpha", "theta", "rms_ms", "r2", "relative_error_percent", "mbin_w", "sps_table"],
     "accept": ["correct_len", "trimmed", "commit_lens", "new_seq_lens", "out_tokens"],
     "capture_layout": ["verify_lens"],
 }
@@ -46,6 +47,9 @@ def raised(value: Any) -> Any:
         return value | {last: raised(value[last])}
     if isinstance(value, list):
         return [raised(value[0]), *value[1:]]
+    if isinstance(value, dict):
+        first = next(iter(value))
+        return value | {first: raised(value[first])}
     return 17 if value is None else value + 1
 
 

@@ -115,8 +115,8 @@ def group(**fields: object) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (changed(kind="stairs"), "kind: expected one of tier_table.* got 'stairs'"),
-        (changed(kind=3), "kind: Expected `str`, got `int`"),
+        (changed(kind="stairs"), "kind: expected one of .*tier_table.* got 'stairs'"),
+        (changed(kind=3), "kind: expected one of .* got 3"),
         (changed(version=2), "version: expected 1.* got 2"),
         (changed(version=True), "version"),
         (changed(extra=1), "unknown field `extra`"),

@@ -6,8 +6,11 @@ table has a `fingerprint`, by which ranks make sure that they plan with the same
 """
 
 from .additive import AdditiveTable
+from .context import ContextTable
+from .corrected import CorrectedTable
 from .floor import FloorTable
-from .load import load_cost_table
+from .load import load_cost_table, parse_cost_table
+from .online import OnlineCost
 from .step_cost import MAX_NS, StepCost
 from .table import CostTable
 from .tier import TierGroup, TierTable
@@ -15,10 +18,14 @@ from .tier import TierGroup, TierTable
 __all__ = [
     "MAX_NS",
     "AdditiveTable",
+    "ContextTable",
+    "CorrectedTable",
     "CostTable",
     "FloorTable",
+    "OnlineCost",
     "StepCost",
     "TierGroup",
     "TierTable",
     "load_cost_table",
+    "parse_cost_table",
 ]

@@ -9,10 +9,12 @@ from torch import Tensor
 from .. import _checks
 from . import _fields
 from ._lookup import linear, linear_at
+from .load import known
 from .step_cost import MAX_NS
 from .table import CostTable
 
 
+@known
 class AdditiveTable(CostTable, frozen=True, forbid_unknown_fields=True, dict=True):
     """SGLang's additive table: T = bias + alpha(requests) + theta(rows), each linear between probes, flat outside.
 
@@ -56,6 +58,11 @@ class AdditiveTable(CostTable, frozen=True, forbid_unknown_fields=True, dict=Tru
         """bias + alpha(num_reqs) in ns; the table has no context term."""
         _checks.integer("num_reqs", num_reqs, 0)
         return round((self.bias_seconds + linear_at(self.bs_probes, self.alpha_seconds, num_reqs)) * 1e9)
+
+    @property
+    def request_probes(self) -> tuple[int, ...]:
+        """bs_probes."""
+        return tuple(self.bs_probes)
 
     @property
     def is_flat(self) -> bool:

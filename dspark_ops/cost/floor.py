@@ -10,10 +10,12 @@ from torch import Tensor
 from .. import _checks
 from . import _fields
 from ._lookup import floor_index
+from .load import known
 from .step_cost import MAX_NS
 from .table import CostTable
 
 
+@known
 class FloorTable(CostTable, frozen=True, forbid_unknown_fields=True, dict=True):
     """SGLang's one-dimensional table: steps per second at the largest probe that is not above M, the first below it.
 

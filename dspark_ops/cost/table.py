@@ -54,6 +54,21 @@ class CostTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return 0
 
     @property
+    def is_flat(self) -> bool:
+        """Whether T is the same for any number of rows. A planner then always verifies everything."""
+        raise NotImplementedError
+
+    @property
+    def request_probes(self) -> tuple[int, ...]:
+        """The numbers of requests for which the table has a time of its own; 1 if it does not tell them apart."""
+        return (1,)
+
+    @property
+    def tiers(self) -> tuple[int, ...]:
+        """The captured tiers that the table knows, ascending; empty if none."""
+        return ()
+
+    @property
     def gamma(self) -> int | None:
         """γ that the table was measured for; None if it does not say. The operators refuse any other γ."""
         return None

@@ -19,6 +19,7 @@ from torch import Tensor
 from .. import _checks
 from . import _fields
 from ._lookup import linear, to_ns
+from .load import known
 from .step_cost import MAX_NS
 from .table import CostTable
 
@@ -97,6 +98,7 @@ class TierGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return torch.cat([torch.frombuffer(staircase, dtype=torch.int32), eager]) if replayed else eager
 
 
+@known
 class TierTable(CostTable, frozen=True, forbid_unknown_fields=True, dict=True, tag_field="kind", tag="tier_table"):
     """One measured time per captured tier, for each number of requests measured (DESIGN 5). All cost is in the row.
 
@@ -127,12 +129,13 @@ class TierTable(CostTable, frozen=True, forbid_unknown_fields=True, dict=True, t
         self._set(groups=tuple(self.groups))
 
     @cached_property
-    def _sizes(self) -> list[int]:
-        return [group.num_reqs for group in self.groups]
+    def request_probes(self) -> tuple[int, ...]:
+        """num_reqs of each group."""
+        return tuple(group.num_reqs for group in self.groups)
 
     def group_of(self, num_reqs: int) -> int:
         """Index of the group for so many requests."""
-        return min(bisect_left(self._sizes, num_reqs), len(self._sizes) - 1)
+        return min(bisect_left(self.request_probes, num_reqs), len(self.groups) - 1)
 
     def _build_row(self, max_rows: int, group: int) -> Tensor:
         return self.groups[group].row(max_rows)
