@@ -14,7 +14,6 @@ from ..ops import _planning
 from ..ops.plan_budget import plan_budget
 from ..ops.prefix_survival import prefix_survival
 from ..tiers import tier_row
-from ._agreement import Agreed
 from ._costs import PlanningCost
 from ._decision import Reason
 from ._graphs import Graphs
@@ -134,19 +133,6 @@ class LocalPlanner:
             )  # fmt: skip
         budget, _, _, tau, ns = self.stats.tolist()
         return Own("planned", least, full, budget, tau, ns, None if self._tier_tau is None else self._tier_tau.tolist())
-
-    def execute(self, own: Own, agreed: Agreed, fill: bool, context_tokens: int | None) -> tuple[int, int, int]:
-        """This rank's budget in the agreed step, its expected tokens (Q43) and the step's ns."""
-        budget, tau, ns, graph = own.budget, own.tau, own.ns, agreed.graph
-        if fill and agreed.rows >= 0:
-            budget = max(0, min(graph.rows if graph else agreed.rows, own.full) - own.least)
-        if graph is not None and self.graphs is not None:
-            tiers = self.graphs.tiers[graph.slots]
-            if self.cost is not None:
-                ns = self.cost.at_tiers(graph.slots, tiers, context_tokens)[tiers.index(graph.rows)]
-            if fill and own.reason == "planned" and own.tier_tau is not None:
-                tau = own.tier_tau[0][self.graphs.rows.index(graph.rows)]
-        return budget, tau, ns
 
     def _fixed(self, own: Own, requests: int) -> Own:
         """For the joint rule, what a budget that is not up for choice brings: only tiers that hold it, all alike."""

@@ -17,9 +17,10 @@ from ..tiers import tier_row
 from ._agreement import FALL_BACK, Agreed, JointRule, Local, MaximumRule, Rule
 from ._costs import PlanningCost
 from ._decision import Decision
+from ._execution import Asked, execute
 from ._graphs import Graphs
 from ._identity import Group, fingerprint
-from ._local import Q43, LocalPlanner, Own, Rules
+from ._local import LocalPlanner, Own, Rules
 from ._ranks import Ranks
 from ._ring import LagRing
 from ._statistics import Statistics
@@ -139,6 +140,7 @@ class Planner:
                 raise ValueError("rule: 'joint' chooses among graphs; give graphs=")
             self._rule = JointRule(self._graphs, priced, min_gain_ppm, overhead_ns)
         self._lag, self._observed = lag, False
+        self._proposed: Asked | None = None
         self._device = torch.device(device)
         self._ring = LagRing(max(lag, 1), slots, gamma, self._device)
         self._tier_rows: dict[int, Tensor] = {}
@@ -192,31 +194,36 @@ class Planner:
             caps: int32 [B] on the host, most rows per request (`max_safe_verify_len`); 0 marks an inactive one.
             context_tokens: for a cost model with a context term.
         """
-        _checks.tensor("slots", slots, torch.int64, ["B"])
-        requests = slots.shape[0]
-        if generation is None:
-            generation = self._generation_of(slots)
-        if self._lag == 0 and requests and not self._observed:
-            raise ValueError("lag: 0 plans from this step's confidences, so observe() them before decide()")
-        self._observed = False
-        if requests == 0:
-            own = Own("idle", 0, 0, 0)
-        else:
-            own = self._own.plan(self._ring.read(), slots, generation, caps, context_tokens)
-        agreed = self._ranks.agree(
-            self._rule, Local(requests, own.least + own.budget, context_tokens or 0, own.tier_tau)
-        )
-        decision = self._conclude(own, agreed, slots, generation, context_tokens)
-        self._ranks.compare(decision.fingerprint)
-        return decision
+        asked, local = self._look(slots, generation, caps, context_tokens)
+        return self._conclude(asked, self._ranks.agree(self._rule, local))
+
+    def propose(
+        self,
+        slots: Tensor = _NO_REQUESTS,
+        *,
+        generation: Tensor | None = None,
+        caps: Tensor | None = None,
+        context_tokens: int | None = None,
+    ) -> list[int]:
+        """The first half of `decide`, for a runtime with a collective of its own: int64 values to be reduced.
+
+        Reduce the ranks' lists elementwise, by maximum (rule "maximum") or by sum ("joint"), then `conclude`.
+        """
+        self._proposed, local = self._look(slots, generation, caps, context_tokens)
+        return self._rule.vector(local)
+
+    def conclude(self, reduced: list[int]) -> Decision:
+        """The decision that follows from the reduced proposals: the same graph on every rank."""
+        if self._proposed is None:
+            raise ValueError("conclude: nothing has been proposed since the last decision")
+        asked, self._proposed = self._proposed, None
+        return self._conclude(asked, self._rule.choose(reduced))
 
     def fall_back(self, slots: Tensor = _NO_REQUESTS) -> Decision:
         """Take part in a step without a plan (a prefill is in it, say): every rank takes its uniform layout."""
-        self._ranks.agree(self._rule, Local(len(slots), -1))
         own = Own("fallback", *self._rules.row_range(slots.shape[0], None), 0)
-        decision = self._conclude(own, FALL_BACK, slots, self._generation_of(slots), None)
-        self._ranks.compare(decision.fingerprint)
-        return decision
+        self._ranks.agree(self._rule, Local(slots.shape[0], -1))
+        return self._conclude(Asked(own, slots, self._generation_of(slots)), FALL_BACK)
 
     def allocate(
         self,
@@ -290,21 +297,32 @@ class Planner:
             kept = self._tier_rows[decision.graph.rows] = tier_row([decision.graph.rows], self._device)
         return kept
 
-    def _conclude(self, own: Own, agreed: Agreed, slots: Tensor, generation: Tensor, context: int | None) -> Decision:
-        """The step as it will be executed: this rank's rows in the agreed graph."""
+    def _look(
+        self, slots: Tensor, generation: Tensor | None, caps: Tensor | None, context_tokens: int | None
+    ) -> tuple[Asked, Local]:
+        """What this rank wants by itself, and what it brings to the agreement."""
+        _checks.tensor("slots", slots, torch.int64, ["B"])
+        requests = slots.shape[0]
+        if generation is None:
+            generation = self._generation_of(slots)
+        if self._lag == 0 and requests and not self._observed:
+            raise ValueError("lag: 0 plans from this step's confidences, so observe() them before decide()")
+        self._observed = False
+        if requests == 0:
+            own = Own("idle", 0, 0, 0)
+        else:
+            own = self._own.plan(self._ring.read(), slots, generation, caps, context_tokens)
+        local = Local(requests, own.least + own.budget, context_tokens or 0, own.tier_tau)
+        return Asked(own, slots, generation, context_tokens), local
+
+    def _conclude(self, asked: Asked, agreed: Agreed) -> Decision:
+        own = asked.own
         if agreed.rows < 0 and (own.reason != "idle" or self._ranks.steps_together):
-            own = Own("fallback", own.least, own.full, own.full - own.least)
-        budget, tau, ns = self._own.execute(own, agreed, self._fill, context)
-        mark = 0
-        if self._ranks.compares:
-            survival = self._own.survival(slots.shape[0]) if own.reason == "planned" else None
-            plan = (own.budget, tau, ns, budget, str(agreed))
-            mark = fingerprint([self.setup_fingerprint, slots, generation, survival, *plan])
-        return Decision(
-            reason=own.reason, budget=budget, trims=own.least + budget < own.full, rows=agreed.rows,
-            graph=agreed.graph, slots=slots, generation=generation, full_rows=own.full, local_budget=own.budget,
-            predicted_tau=tau / Q43, predicted_ns=ns, fingerprint=mark,
-        )  # fmt: skip
+            asked = asked._replace(own=Own("fallback", own.least, own.full, own.full - own.least))
+        setup = self.setup_fingerprint if self._ranks.compares else None
+        decision = execute(self._own, asked, agreed, self._fill, setup)
+        self._ranks.compare(decision.fingerprint)
+        return decision
 
 
 def _choice(name: str, value: str, *known: str) -> None:
