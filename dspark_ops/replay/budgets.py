@@ -1,0 +1,150 @@
+"""Where verify lengths come from in a replay: fixed, by a threshold, planned over time, or knowing the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from ..cost import StepCost
+from ..ops.plan_budget import plan_budget
+from ..ops.prefix_survival import prefix_survival
+from ..ops.schedule_verify_lens import schedule_verify_lens
+from ..ops.update_offset import update_offset
+from ..planner import Planner
+from .timeline import Moment
+
+Q43 = 2.0**43
+
+
+class Calibrated(NamedTuple):
+    """c = sigmoid(scale_k · z + bias_k + offset_r); the offset learns with rate `eta` (0: there is none)."""
+
+    scale: Tensor | None = None  # float32 [γ]
+    bias: Tensor | None = None
+    eta: float = 0.0
+    decay: float = 1.0
+    limit: float = 4.0
+
+
+RAW = Calibrated()
+
+
+class Lengths(NamedTuple):
+    """What one step verifies, and what that was expected to commit (None: nobody asked)."""
+
+    verify_lens: Tensor  # int32 [B]
+    predicted_tau: float | None = None
+
+
+class Budget(Protocol):
+    """A source of verify lengths. Called once per step, in order."""
+
+    def lengths(self, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
+        """Lengths for logits [B, γ]; only the oracle may look at correct_len, int32 [B], before they are set."""
+
+
+def _uniform(logits: Tensor, length: int) -> Tensor:
+    return torch.full((len(logits),), length, dtype=torch.int32)
+
+
+class Fixed:
+    """Every request verifies `drafts` drafts."""
+
+    def __init__(self, drafts: int) -> None:
+        self.drafts = drafts
+
+    def lengths(self, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
+        """drafts + 1 rows each."""
+        return Lengths(_uniform(logits, self.drafts + 1))
+
+
+class Threshold:
+    """A request verifies its drafts up to the first whose survival is below `least`: no cost model, no batch."""
+
+    def __init__(self, least: float, calibrated: Calibrated = RAW) -> None:
+        self.least, self.calibrated = least, calibrated
+
+    def lengths(self, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
+        """1 + the number of drafts with enough survival; survival never rises."""
+        survival = prefix_survival(logits=logits, scale=self.calibrated.scale, bias=self.calibrated.bias)
+        kept = survival >= self.least
+        return Lengths(1 + kept.sum(1, dtype=torch.int32), len(logits) + float((survival * kept).double().sum()))
+
+
+class Oracle:
+    """The best budget of each step for one who knows the outcome: survival is 1 up to it and 0 past it.
+
+    It maximises tokens / T step by step, which bounds every planner that maximises its expectation of the same.
+    """
+
+    def __init__(self, cost: StepCost) -> None:
+        self.cost = cost
+
+    def lengths(self, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
+        """Only drafts that will be accepted are worth a row."""
+        survival = (torch.arange(logits.shape[1]) < correct_len[:, None]).float()
+        budget = plan_budget(survival, self.cost, search="global")[0]
+        schedule = schedule_verify_lens(survival, budget)
+        return Lengths(schedule.verify_lens, int(schedule.stats[3]) / Q43)
+
+
+class Planned:
+    """`Planner` over time: lagged confidences, slots that change hands, perhaps offsets that learn.
+
+    Args:
+        cost: what the planner believes a step costs.
+        slots, gamma, graphs, lag, search: see `Planner`. lag 0 looks at this step's confidences.
+        calibrated: how logits become confidences.
+    """
+
+    def __init__(
+        self,
+        cost: StepCost,
+        slots: int,
+        gamma: int,
+        graphs: Iterable[tuple[int, int]] | None = None,
+        lag: int = 1,
+        search: str = "global",
+        calibrated: Calibrated = RAW,
+    ) -> None:
+        self.planner = Planner(cost, gamma=gamma, slots=slots, graphs=graphs, lag=lag, search=search)
+        self.calibrated = calibrated
+        self._lag = lag
+        self._offset = torch.zeros(slots)
+
+    def admit(self, moment: Moment) -> None:
+        """Forget what the slots' requests before these were like."""
+        if len(moment.new):
+            self.planner.admit(moment.new)
+            self._offset[moment.new] = 0.0
+
+    def lengths(self, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
+        """Decide, allocate, and learn from the outcome, in this order."""
+        self.admit(moment)
+        if self._lag == 0:
+            survival = torch.empty(logits.shape)
+            confidence = torch.empty(logits.shape)
+            prefix_survival(logits=logits, **self._operands(moment), out=survival, out_confidence=confidence)
+            self.planner.observe(moment.slots, confidence)
+        return self.take(self.planner.decide(moment.slots), moment, logits, correct_len)
+
+    def take(self, decision: Any, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
+        """What a decision verifies."""
+        plan = self.planner.allocate(decision, logits=logits, **self._operands(moment))
+        if plan is None:
+            return Lengths(_uniform(logits, logits.shape[1] + 1))
+        if self.calibrated.eta:
+            assert plan.confidence is not None
+            learning = self.calibrated
+            update_offset(
+                self._offset, plan.confidence, torch.minimum(correct_len, plan.verify_lens - 1), plan.verify_lens,
+                slots=moment.slots, decay=learning.decay, eta=learning.eta, limit=learning.limit,
+            )  # fmt: skip
+        return Lengths(plan.verify_lens, int(plan.stats[3]) / Q43)
+
+    def _operands(self, moment: Moment) -> dict[str, Tensor | None]:
+        offset = self._offset[moment.slots] if self.calibrated.eta else None
+        return {"scale": self.calibrated.scale, "bias": self.calibrated.bias, "offset": offset}
