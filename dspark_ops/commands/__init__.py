@@ -1,6 +1,6 @@
 """The commands of `dspark-ops`, a module each."""
 
-from . import check, env, replay
+from . import check, env, replay, report
 from ._app import app
 
-__all__ = ["app", "check", "env", "replay"]
+__all__ = ["app", "check", "env", "replay", "report"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from ..ops.plan_budget import plan_budget
 from ..ops.prefix_survival import prefix_survival
 from ..ops.schedule_verify_lens import schedule_verify_lens
 from ..ops.update_offset import update_offset
-from ..planner import Planner
+from ..planner import Decision, Planner
 from .timeline import Moment
 
 Q43 = 2.0**43
@@ -30,6 +30,12 @@ class Calibrated(NamedTuple):
 
 
 RAW = Calibrated()
+
+
+class _Operands(TypedDict):
+    scale: Tensor | None
+    bias: Tensor | None
+    offset: Tensor | None
 
 
 class Lengths(NamedTuple):
@@ -131,7 +137,7 @@ class Planned:
             self.planner.observe(moment.slots, confidence)
         return self.take(self.planner.decide(moment.slots), moment, logits, correct_len)
 
-    def take(self, decision: Any, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
+    def take(self, decision: Decision, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
         """What a decision verifies."""
         plan = self.planner.allocate(decision, logits=logits, **self._operands(moment))
         if plan is None:
@@ -145,6 +151,6 @@ class Planned:
             )  # fmt: skip
         return Lengths(plan.verify_lens, int(plan.stats[3]) / Q43)
 
-    def _operands(self, moment: Moment) -> dict[str, Tensor | None]:
+    def _operands(self, moment: Moment) -> _Operands:
         offset = self._offset[moment.slots] if self.calibrated.eta else None
         return {"scale": self.calibrated.scale, "bias": self.calibrated.bias, "offset": offset}

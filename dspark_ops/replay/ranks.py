@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any, Literal
 
 import torch
 
 from ..planner import Decision, Planner
 from ..trace import Trace
-from .budgets import Planned
+from .budgets import RAW, Calibrated, Planned
 from .scenes import Scene
 from .study import Recorded
 from .timeline import Load, Moment, timeline
@@ -30,7 +31,11 @@ class RankLoad:
     domains: tuple[int, ...] | None = None
 
 
-UNEQUAL = (RankLoad(32, (0,)), RankLoad(16, (1,)), RankLoad(8, (2,)), RankLoad(4))
+# By name: requests of each rank, and where they come from. Domain 0 accepts much, the last one little.
+MIXES = {
+    "32, 16, 8, 4": (RankLoad(32, (0,)), RankLoad(16, (1,)), RankLoad(8, (2,)), RankLoad(4)),
+    "32 hard, 16, 16, 16 easy": (RankLoad(32, (2,)), RankLoad(16, (0,)), RankLoad(16, (0,)), RankLoad(16, (1,))),
+}
 
 
 @dataclass
@@ -39,6 +44,7 @@ class Together:
 
     rule: str
     tokens: int = 0
+    expected: float = 0.0  # tokens, by the confidences of the steps themselves; NaN where a rank looked at none
     rows: int = 0
     seconds: float = 0.0
     steps: int = 0
@@ -53,6 +59,7 @@ class Together:
             "rows": self.rows,
             "mean_graph_rows": self.graph_rows / self.steps,
             "tokens_per_second": self.tokens / self.seconds,
+            "expected_per_second": None if isnan(self.expected) else self.expected / self.seconds,
         }
 
 
@@ -68,13 +75,20 @@ def _agree(planners: Sequence[Planner], moments: Sequence[Moment], joint: bool) 
 
 
 def _planned(
-    recorded: Recorded, steps: Steps, loads: Sequence[RankLoad], scene: Scene, rule: str, forced: int | None = None
+    recorded: Recorded,
+    steps: Steps,
+    loads: Sequence[RankLoad],
+    scene: Scene,
+    calibrated: Calibrated,
+    rule: str,
+    forced: int | None = None,
 ) -> Together:
+    """One rule; `forced` graph rows stand for every rank instead of a plan."""
     slots, gamma = max(load.slots for load in loads), recorded.width - 1
     joint = rule == "joint"
     ranks = []
     for load in loads:
-        budget = Planned(scene.truth, load.slots, gamma)
+        budget = Planned(scene.truth, load.slots, gamma, calibrated=calibrated)
         chosen: Literal["joint", "maximum"] = "joint" if joint else "maximum"
         budget.planner = Planner(
             scene.truth, gamma=gamma, slots=load.slots, graphs=scene.graphs(slots, recorded.width), rule=chosen,
@@ -93,7 +107,8 @@ def _planned(
         assert graph is not None and all(decision.graph == graph for decision in decisions)
         for rank, decision, moment in zip(ranks, decisions, moments, strict=True):
             correct = recorded.correct_len[moment.rows]
-            lens = rank.take(decision, moment, recorded.logits[moment.rows], correct).verify_lens
+            lens, tau = rank.take(decision, moment, recorded.logits[moment.rows], correct)
+            together.expected += nan if tau is None else tau
             together.tokens += int(torch.minimum(correct, lens - 1).sum()) + len(lens)
             together.rows += int(lens.sum())
         together.steps += 1
@@ -103,7 +118,12 @@ def _planned(
 
 
 def compare_rules(
-    trace: Trace, recorded: Recorded, scene: Scene, loads: Sequence[RankLoad] = UNEQUAL, steps: int = 300
+    trace: Trace,
+    recorded: Recorded,
+    scene: Scene,
+    loads: Sequence[RankLoad],
+    steps: int,
+    calibrated: Calibrated = RAW,
 ) -> list[dict[str, Any]]:
     """Every rule on the same steps: figures, and throughput over the maximum of local tiers (filled)."""
     lines = [
@@ -113,9 +133,15 @@ def compare_rules(
     by_step = list(zip(*lines, strict=True))
     slots = max(load.slots for load in loads)
     graphs = [rows for rows, _ in scene.graphs(slots, recorded.width) or []]
-    found = [_planned(recorded, by_step, loads, scene, RULES[0], slots * recorded.width)]
-    fixed = [_planned(recorded, by_step, loads, scene, RULES[1], rows) for rows in graphs]
+    found = [_planned(recorded, by_step, loads, scene, calibrated, RULES[0], slots * recorded.width)]
+    fixed = [_planned(recorded, by_step, loads, scene, calibrated, RULES[1], rows) for rows in graphs]
     found.append(max(fixed, key=lambda t: t.tokens / t.seconds))
-    found += [_planned(recorded, by_step, loads, scene, rule) for rule in RULES[2:]]
+    found += [_planned(recorded, by_step, loads, scene, calibrated, rule) for rule in RULES[2:]]
     base = next(t for t in found if t.rule == "maximum, filled")
-    return [t.summary() | {"over_maximum": t.tokens / t.seconds * base.seconds / base.tokens} for t in found]
+
+    def over(t: Together) -> dict[str, Any]:
+        times = base.seconds / t.seconds
+        expected = None if isnan(t.expected) else t.expected / base.expected * times
+        return {"over_maximum": t.tokens / base.tokens * times, "expected_over_maximum": expected}
+
+    return [t.summary() | over(t) for t in found]
