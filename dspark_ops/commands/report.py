@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from ..calibration import load_calibration
 from ..cost.cells import CostCells
 from ..replay.report import Options, Section, report, theta_curve
 from ..trace import Trace
@@ -25,6 +26,12 @@ def report_command(
     cost: Annotated[Path, typer.Option(help="Measured step times: JSON list of {bs, M, T}.")],
     batch: Annotated[str, typer.Option("--batch", "-B", help="Loads, comma-separated.")] = "8,16,32",
     head: Annotated[str, typer.Option(help="Confidence head: z_refit or z.")] = Options.head,
+    calibration: Annotated[
+        list[Path] | None, typer.Option(help="Also plan with this file; may be given again.")
+    ] = None,
+    held_out: Annotated[
+        bool, typer.Option(help="Fit calibrations to every second request, and replay only the others.")
+    ] = False,
     rank_steps: Annotated[int, typer.Option(help="Steps of the data-parallel comparison; 0: none.")] = 300,
     steps: Annotated[int | None, typer.Option(help="Stop every replay after so many steps.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Folder for tau.png, theta.png and load.png.")] = None,
@@ -36,7 +43,8 @@ def report_command(
     the best fixed length and over an oracle that knows the outcome; then the rules of data-parallel ranks.
     """
     with one_line_errors():
-        options = Options(slots=_loads(batch), head=head, rank_steps=rank_steps, max_steps=steps)
+        files = tuple((path.stem, load_calibration(path)) for path in calibration or [])
+        options = Options(_loads(batch), head, files, held_out, rank_steps, steps)
         recorded, cells = Trace.load(trace), CostCells.load(cost)
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=as_json or not console.is_terminal) as bar:

@@ -45,7 +45,7 @@ class Cell:
         if not isinstance(cell, dict) or not {"bs", "M", "T"} <= cell.keys():
             raise ValueError(f"{at}: expected an object with bs, M and T, got {short(cell)}")
         for key, low in (("bs", 1), ("M", 1), ("tier", 1), ("context", 0), ("n", 1)):
-            value = cell.get(key)
+            value: Any = cell.get(key)
             if key == "tier" and value == EAGER and type(value) is int:
                 continue
             if (value is not None or key in ("bs", "M")) and (type(value) is not int or not low <= value <= MAX_NS):

@@ -83,24 +83,27 @@ def tier_of(cell: Cell, tiers: Sequence[int]) -> int:
     return next((tier for tier in tiers if tier >= cell.rows), EAGER)
 
 
-def fit_tiers(cells: CostCells, tiers: Sequence[int] | None = None) -> TierTable:
-    """For each bs, the median time of the cells that replayed each tier, and of the eager ones by rows.
+def tier_group(cells: Sequence[Cell], tiers: Sequence[int]) -> TierGroup:
+    """The median time of the cells that replayed each tier, and of the eager ones by rows; all of one bs.
 
-    Without any tier the machine has no graphs, and the table is a line through the medians of each bs.
-
-    Raises ValueError if a bs lacks a tier below its largest one: its rows would be priced by another graph.
+    Raises ValueError if a tier below the largest one is missing: its rows would be priced by another graph.
     """
+    bs = cells[0].num_reqs
+    replayed = dict(medians((c for c in cells if tier_of(c, tiers) != EAGER), lambda cell: tier_of(cell, tiers)))
+    eager = dict(medians((c for c in cells if tier_of(c, tiers) == EAGER), lambda cell: cell.rows))
+    for tier in tiers:
+        if bs <= tier < max(replayed, default=0) and tier not in replayed:
+            raise ValueError(f"cells: expected one that replays tier {tier} at bs {bs}, got none")
+    return TierGroup(bs, list(replayed), list(replayed.values()), list(eager), list(eager.values()))
+
+
+def fit_tiers(cells: CostCells, tiers: Sequence[int] | None = None) -> TierTable:
+    """A `tier_group` for each bs; without any tier (a machine that captures nothing), a line through its medians."""
     tiers = known_tiers(cells, tiers)
-    groups = []
-    for bs in sorted({cell.num_reqs for cell in cells.samples}):
-        own = [cell for cell in cells.samples if cell.num_reqs == bs]
-        replayed = dict(medians((c for c in own if tier_of(c, tiers) != EAGER), lambda cell: tier_of(cell, tiers)))
-        eager = dict(medians((c for c in own if tier_of(c, tiers) == EAGER), lambda cell: cell.rows))
-        for tier in tiers:
-            if bs <= tier < max(replayed, default=0) and tier not in replayed:
-                raise ValueError(f"cells: expected one that replays tier {tier} at bs {bs}, got none")
-        groups.append(TierGroup(bs, list(replayed), list(replayed.values()), list(eager), list(eager.values())))
-    return TierTable(groups, cells.gamma)
+    batches: dict[int, list[Cell]] = defaultdict(list)
+    for cell in cells.samples:
+        batches[cell.num_reqs].append(cell)
+    return TierTable([tier_group(own, tiers) for _, own in sorted(batches.items())], cells.gamma)
 
 
 def fit_context(cells: CostCells) -> tuple[float, int]:

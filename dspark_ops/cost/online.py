@@ -125,7 +125,7 @@ class OnlineCost:
     """
 
     def __init__(
-        self, table: CostTable, tiers: Sequence[int] | None = None, memory: int = 64, prior: int = 1, refresh: int = 32
+        self, table: CostTable, tiers: Sequence[int] | None = None, memory: int = 64, prior: int = 1, refresh: int = 64
     ) -> None:
         _checks.integer("memory", memory, 2)
         _checks.integer("prior", prior, 1)
@@ -138,6 +138,7 @@ class OnlineCost:
             self._start, self._base_scale = table.table, table.base_scale
         self._scale = 1.0
         self._groups = [_Staircase(layout, table) for layout in _layouts(table, tiers)]
+        self._bases = [self._start.base(group.num_reqs) for group in self._groups]
         self._sizes = [group.num_reqs for group in self._groups]
         self.observations = 0
         self.version = 0
@@ -154,8 +155,8 @@ class OnlineCost:
         _checks.integer("rows", rows, 0, _checks.MAX_VERIFY_ROWS)
         if not 0.0 < seconds < math.inf:
             raise ValueError(f"seconds: expected a finite time above 0, got {seconds}")
-        group = self._groups[min(bisect_left(self._sizes, num_reqs), len(self._sizes) - 1)]
-        base_ns = self._start.base(num_reqs, context_tokens) - self._start.base(group.num_reqs)
+        index = min(bisect_left(self._sizes, num_reqs), len(self._sizes) - 1)
+        group, base_ns = self._groups[index], self._start.base(num_reqs, context_tokens) - self._bases[index]
         base = self._base_scale * base_ns * 1e-9
         predicted = max(_SHORTEST, self._scale * group.at(rows) + base)
         factor = max(1.0 / _LIMIT, min(seconds / predicted, _LIMIT))

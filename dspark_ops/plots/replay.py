@@ -63,6 +63,7 @@ def draw_load(sections: Sequence[Section], path: Path) -> None:
             ]
             axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=shown)
         axes.set(title=name, xlabel="B", ylabel="tokens/s over static", xscale="log")
-        axes.set_xticks([s.load.slots for s in own], [str(s.load.slots) for s in own], minor=False)
+        axes.minorticks_off()
+        axes.set_xticks([s.load.slots for s in own], [str(s.load.slots) for s in own])
     axes.legend(fontsize="small")
     save_figure(figure, path)

@@ -8,28 +8,15 @@ from typing import NamedTuple, Protocol, TypedDict
 import torch
 from torch import Tensor
 
+from ..calibration.tables import Calibration, Operands
 from ..cost import StepCost
 from ..ops.plan_budget import plan_budget
 from ..ops.prefix_survival import prefix_survival
 from ..ops.schedule_verify_lens import schedule_verify_lens
-from ..ops.update_offset import update_offset
 from ..planner import Decision, Planner
 from .timeline import Moment
 
 Q43 = 2.0**43
-
-
-class Calibrated(NamedTuple):
-    """c = sigmoid(scale_k · z + bias_k + offset_r); the offset learns with rate `eta` (0: there is none)."""
-
-    scale: Tensor | None = None  # float32 [γ]
-    bias: Tensor | None = None
-    eta: float = 0.0
-    decay: float = 1.0
-    limit: float = 4.0
-
-
-RAW = Calibrated()
 
 
 class _Operands(TypedDict):
@@ -70,12 +57,12 @@ class Fixed:
 class Threshold:
     """A request verifies its drafts up to the first whose survival is below `least`: no cost model, no batch."""
 
-    def __init__(self, least: float, calibrated: Calibrated = RAW) -> None:
-        self.least, self.calibrated = least, calibrated
+    def __init__(self, least: float) -> None:
+        self.least = least
 
     def lengths(self, moment: Moment, logits: Tensor, correct_len: Tensor) -> Lengths:
         """1 + the number of drafts with enough survival; survival never rises."""
-        survival = prefix_survival(logits=logits, scale=self.calibrated.scale, bias=self.calibrated.bias)
+        survival = prefix_survival(logits=logits)
         kept = survival >= self.least
         return Lengths(1 + kept.sum(1, dtype=torch.int32), len(logits) + float((survival * kept).double().sum()))
 
@@ -103,7 +90,7 @@ class Planned:
     Args:
         cost: what the planner believes a step costs.
         slots, gamma, graphs, lag, search: see `Planner`. lag 0 looks at this step's confidences.
-        calibrated: how logits become confidences.
+        calibration: how logits become confidences, and whether offsets learn; None takes them as they are.
     """
 
     def __init__(
@@ -114,10 +101,11 @@ class Planned:
         graphs: Iterable[tuple[int, int]] | None = None,
         lag: int = 1,
         search: str = "global",
-        calibrated: Calibrated = RAW,
+        calibration: Calibration | None = None,
     ) -> None:
         self.planner = Planner(cost, gamma=gamma, slots=slots, graphs=graphs, lag=lag, search=search)
-        self.calibrated = calibrated
+        self._learning = calibration and calibration.offset_rule
+        self._fixed: Operands = calibration.operands() if calibration else {}
         self._lag = lag
         self._offset = torch.zeros(slots)
 
@@ -142,15 +130,12 @@ class Planned:
         plan = self.planner.allocate(decision, logits=logits, **self._operands(moment))
         if plan is None:
             return Lengths(_uniform(logits, logits.shape[1] + 1))
-        if self.calibrated.eta:
+        if self._learning:
             assert plan.confidence is not None
-            learning = self.calibrated
-            update_offset(
-                self._offset, plan.confidence, torch.minimum(correct_len, plan.verify_lens - 1), plan.verify_lens,
-                slots=moment.slots, decay=learning.decay, eta=learning.eta, limit=learning.limit,
-            )  # fmt: skip
+            correct = torch.minimum(correct_len, plan.verify_lens - 1)
+            self._learning.update(self._offset, plan.confidence, correct, plan.verify_lens, moment.slots)
         return Lengths(plan.verify_lens, int(plan.stats[3]) / Q43)
 
     def _operands(self, moment: Moment) -> _Operands:
-        offset = self._offset[moment.slots] if self.calibrated.eta else None
-        return {"scale": self.calibrated.scale, "bias": self.calibrated.bias, "offset": offset}
+        offset = self._offset[moment.slots] if self._learning else None
+        return {"scale": self._fixed.get("scale"), "bias": self._fixed.get("bias"), "offset": offset}

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import torch
 
+from ..calibration.tables import Calibration
 from ..planner import Decision, Planner
 from ..trace import Trace
-from .budgets import RAW, Calibrated, Planned
+from .budgets import Planned
 from .scenes import Scene
 from .study import Recorded
 from .timeline import Load, Moment, timeline
@@ -79,7 +80,7 @@ def _planned(
     steps: Steps,
     loads: Sequence[RankLoad],
     scene: Scene,
-    calibrated: Calibrated,
+    calibration: Calibration | None,
     rule: str,
     forced: int | None = None,
 ) -> Together:
@@ -88,7 +89,7 @@ def _planned(
     joint = rule == "joint"
     ranks = []
     for load in loads:
-        budget = Planned(scene.truth, load.slots, gamma, calibrated=calibrated)
+        budget = Planned(scene.truth, load.slots, gamma, calibration=calibration)
         chosen: Literal["joint", "maximum"] = "joint" if joint else "maximum"
         budget.planner = Planner(
             scene.truth, gamma=gamma, slots=load.slots, graphs=scene.graphs(slots, recorded.width), rule=chosen,
@@ -123,20 +124,27 @@ def compare_rules(
     scene: Scene,
     loads: Sequence[RankLoad],
     steps: int,
-    calibrated: Calibrated = RAW,
+    calibration: Calibration | None = None,
+    among: Sequence[int] | None = None,
 ) -> list[dict[str, Any]]:
     """Every rule on the same steps: figures, and throughput over the maximum of local tiers (filled)."""
+    domain = trace.domain[trace.request_starts]
+    allowed = range(len(domain)) if among is None else among
     lines = [
-        timeline(trace, Load(load.slots, seed=i, max_steps=steps, cycle=True), load.domains)
+        timeline(
+            trace,
+            Load(load.slots, seed=i, max_steps=steps, cycle=True),
+            [r for r in allowed if load.domains is None or domain[r] in load.domains],
+        )
         for i, load in enumerate(loads)
     ]
     by_step = list(zip(*lines, strict=True))
     slots = max(load.slots for load in loads)
     graphs = [rows for rows, _ in scene.graphs(slots, recorded.width) or []]
-    found = [_planned(recorded, by_step, loads, scene, calibrated, RULES[0], slots * recorded.width)]
-    fixed = [_planned(recorded, by_step, loads, scene, calibrated, RULES[1], rows) for rows in graphs]
+    found = [_planned(recorded, by_step, loads, scene, calibration, RULES[0], slots * recorded.width)]
+    fixed = [_planned(recorded, by_step, loads, scene, calibration, RULES[1], rows) for rows in graphs]
     found.append(max(fixed, key=lambda t: t.tokens / t.seconds))
-    found += [_planned(recorded, by_step, loads, scene, calibrated, rule) for rule in RULES[2:]]
+    found += [_planned(recorded, by_step, loads, scene, calibration, rule) for rule in RULES[2:]]
     base = next(t for t in found if t.rule == "maximum, filled")
 
     def over(t: Together) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..calibration import Samples, fit_affine, fit_affine_offset, fit_sts
+from ..calibration.tables import Calibration
 from ..cost import StepCost
 from ..cost.cells import CostCells
 from ..ops.plan_budget import plan_budget
 from ..ops.prefix_survival import prefix_survival
 from ..trace import Trace
-from .budgets import RAW, Calibrated
 from .demo import HEADS
 from .ranks import MIXES, compare_rules
 from .scenes import Scene, scenes
@@ -37,13 +38,15 @@ class Options:
         slots: loads B, each replayed with every slot busy; the middle one also with arrivals and with drift.
         head: "z_refit" or "z".
         calibrations: by name; the planner is also run with each.
+        held_out: fit calibrations to every second request, and replay only the others.
         rank_steps: steps of the ranks' comparison; 0 leaves it out.
         max_steps: bound on the steps of a replay.
     """
 
     slots: tuple[int, ...] = (8, 16, 32)
     head: str = "z_refit"
-    calibrations: tuple[tuple[str, Calibrated], ...] = ()
+    calibrations: tuple[tuple[str, Calibration], ...] = ()
+    held_out: bool = False
     rank_steps: int = 300
     max_steps: int | None = None
 
@@ -89,37 +92,66 @@ def is_greedy(trace: Trace) -> bool:
     return np.array_equal(trace.correct_len, trace.argmax_prefix_len)
 
 
-def sections(trace: Trace, machines: Sequence[Scene], options: Options, progress: Progress | None) -> list[Section]:
+class Setting(NamedTuple):
+    """What is replayed, and with which calibrations."""
+
+    trace: Trace
+    recorded: Recorded
+    greedy: bool
+    among: Sequence[int] | None  # requests
+    calibrations: dict[str, Calibration]
+
+
+def setting(trace: Trace, options: Options) -> Setting:
+    """The given calibrations, checked, and those that are fitted here."""
+    greedy, among, calibrations = is_greedy(trace), None, dict(options.calibrations)
+    acceptance = "greedy" if greedy else "sampled"
+    for calibration in calibrations.values():
+        calibration.check_serves(trace.gamma, acceptance)
+    if options.held_out:
+        number = np.cumsum(trace.step == 0) - 1
+        among = range(0, int(number[-1]) + 1, 2)
+        training = Samples.from_trace(trace, options.head, acceptance)[
+            torch.from_numpy(np.flatnonzero(number % 2 == 1))
+        ]
+        calibrations |= {
+            "STS": fit_sts(training),
+            "affine": fit_affine(training),
+            "affine + offset": fit_affine_offset(training),
+        }
+    return Setting(trace, Recorded.of(trace, options.head), greedy, among, calibrations)
+
+
+def sections(s: Setting, machines: Sequence[Scene], options: Options, progress: Progress | None) -> list[Section]:
     """Every machine under every load."""
-    recorded, loads = Recorded.of(trace, options.head), options.loads()
-    greedy, calibrations = is_greedy(trace), dict(options.calibrations)
+    loads = options.loads()
     found = []
     for load in loads:
-        moments = timeline(trace, load)
+        moments = timeline(s.trace, load, s.among)
         for scene in machines:
-            found.append(Section(scene, load, study(recorded, moments, load.slots, scene, greedy, calibrations)))
+            runs = study(s.recorded, moments, load.slots, scene, s.greedy, s.calibrations)
+            found.append(Section(scene, load, runs))
             if progress is not None:
                 progress(len(found), len(loads) * len(machines))
     return found
 
 
-def rank_tables(trace: Trace, machines: Sequence[Scene], options: Options) -> list[dict[str, Any]]:
+def rank_tables(s: Setting, machines: Sequence[Scene], steps: int) -> list[dict[str, Any]]:
     """The rules of agreement, for each mix of loads, on the machines that have graphs."""
-    if not options.rank_steps:
+    if not steps:
         return []
-    recorded = Recorded.of(trace, options.head)
-    calibrations: list[tuple[str, Calibrated]] = [("none", RAW), *options.calibrations]
+    calibrations: list[tuple[str, Calibration | None]] = [("none", None), *s.calibrations.items()]
     return [
         {
             "scene": scene.name,
             "ranks": mix,
             "calibration": name,
-            "lines": compare_rules(trace, recorded, scene, loads, options.rank_steps, calibrated),
+            "lines": compare_rules(s.trace, s.recorded, scene, loads, steps, calibration, s.among),
         }
         for scene in machines
         if scene.tiers
         for mix, loads in MIXES.items()
-        for name, calibrated in calibrations
+        for name, calibration in calibrations
     ]
 
 
@@ -128,15 +160,16 @@ def report(
 ) -> tuple[dict[str, Any], list[Section]]:
     """The report as plain data, and the runs behind it (for figures)."""
     machines = scenes(cells, trace.gamma + 1)
-    found = sections(trace, machines, options, progress)
+    chosen = setting(trace, options)
+    found = sections(chosen, machines, options, progress)
     data = {
-        "acceptance": "greedy" if is_greedy(trace) else "sampled",
+        "acceptance": "greedy" if chosen.greedy else "sampled",
         "head": options.head,
         "gamma": trace.gamma,
-        "requests": len(trace.request_starts),
-        "recorded_steps": len(trace.step),
+        "requests": len(trace.request_starts) if chosen.among is None else len(chosen.among),
+        "held_out": options.held_out,
         "tables": [section.as_dict() for section in found],
-        "ranks": rank_tables(trace, machines, options),
+        "ranks": rank_tables(chosen, machines, options.rank_steps),
         "note": NOTE,
     }
     return data, found

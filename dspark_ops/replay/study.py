@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..calibration.tables import Calibration
 from ..cost import StepCost
 from ..trace import Trace
-from .budgets import RAW, Budget, Calibrated, Fixed, Lengths, Oracle, Planned, Threshold
+from .budgets import Budget, Fixed, Lengths, Oracle, Planned, Threshold
 from .scenes import Scene
 from .timeline import Moment
 
@@ -110,13 +111,13 @@ def play(recorded: Recorded, moments: Sequence[Moment], budget: Budget, runs: Se
 
 
 def planned_budgets(
-    scene: Scene, slots: int, gamma: int, greedy: bool, calibrations: dict[str, Calibrated]
+    scene: Scene, slots: int, gamma: int, greedy: bool, calibrations: dict[str, Calibration]
 ) -> Iterator[tuple[str, Planned]]:
     """The planners to compare: cost model, lag, search, calibration. What would bias sampling is greedy's only."""
     graphs = scene.graphs(slots, gamma + 1)
 
-    def planned(cost: StepCost, lag: int, search: str = "global", calibrated: Calibrated = RAW) -> Planned:
-        return Planned(cost, slots, gamma, graphs, lag, search, calibrated)
+    def planned(cost: StepCost, lag: int, search: str = "global", calibration: Calibration | None = None) -> Planned:
+        return Planned(cost, slots, gamma, graphs, lag, search, calibration)
 
     yield "additive, lag 1", planned(scene.additive, 1)
     yield "tier, lag 1", planned(scene.truth, 1)
@@ -124,8 +125,8 @@ def planned_budgets(
     yield "tier, first_drop", planned(scene.truth, 0, "first_drop")
     if greedy:
         yield "tier, lag 0", planned(scene.truth, 0)
-    for name, calibrated in calibrations.items():
-        yield f"tier, lag 1, {name}", planned(scene.truth, 1, calibrated=calibrated)
+    for name, calibration in calibrations.items():
+        yield f"tier, lag 1, {name}", planned(scene.truth, 1, calibration=calibration)
 
 
 def study(
@@ -134,7 +135,7 @@ def study(
     slots: int,
     scene: Scene,
     greedy: bool,
-    calibrations: dict[str, Calibrated] | None = None,
+    calibrations: dict[str, Calibration] | None = None,
 ) -> list[Run]:
     """One run per line of the table, static first and the oracle last.
 

@@ -62,23 +62,24 @@ class Load:
             raise ValueError("cycle: needs max_steps, or the replay never ends")
 
 
-def order_requests(trace: Trace, load: Load, domains: Sequence[int] | None = None) -> list[int]:
-    """Indices of the trace's requests in the order of their coming, of some domains only if given."""
+def order_requests(trace: Trace, load: Load, among: Sequence[int] | None = None) -> list[int]:
+    """Indices of the trace's requests, or of those `among` them, in the order of their coming."""
     domain = trace.domain[trace.request_starts]
     order = torch.randperm(len(domain), generator=torch.Generator().manual_seed(load.seed)).tolist()
-    if domains is not None:
-        order = [i for i in order if domain[i] in domains]
+    if among is not None:
+        allowed = set(among)
+        order = [i for i in order if i in allowed]
     if load.order == DRIFT:
         last = domain.max()
         order.sort(key=lambda i: bool(domain[i] == last))
     return order
 
 
-def timeline(trace: Trace, load: Load, domains: Sequence[int] | None = None) -> list[Moment]:
+def timeline(trace: Trace, load: Load, among: Sequence[int] | None = None) -> list[Moment]:
     """The steps of a replay. ValueError if there are fewer requests than slots to keep busy."""
-    order = order_requests(trace, load, domains)
-    if load.arrivals is None and load.slots > len(order):
-        raise ValueError(f"slots: expected at most the {len(order)} requests of the trace, got {load.slots}")
+    order = order_requests(trace, load, among)
+    if load.arrivals is None and not load.cycle and load.slots > len(order):
+        raise ValueError(f"slots: expected at most the {len(order)} requests, got {load.slots}")
     starts = trace.request_starts
     ends = np.append(starts[1:], len(trace.step))
     coming, waiting = deque(order), deque[int]()
