@@ -33,7 +33,7 @@ from dspark_ops.calibration import (
 )
 from dspark_ops.calibration.compare import CANDIDATES, Comparison, Fit, compare
 from dspark_ops.calibration.offset import log_loss
-from dspark_ops.cost_cells import CostCells
+from dspark_ops.cost.cells import CostCells
 from dspark_ops.metrics import TauBias
 from dspark_ops.trace import Trace
 

@@ -24,7 +24,7 @@ from .sts import fit_sts
 from .tables import Calibration, identity
 
 if TYPE_CHECKING:
-    from ..cost_cells import CostCells
+    from ..cost.cells import CostCells
 
 Fit = Callable[[Samples], Calibration]
 Progress = Callable[[int, int], None]

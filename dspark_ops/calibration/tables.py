@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .. import _checks
 from .._files import write_atomic
-from ..cost import Device
+from ..cost.step_cost import Device
 from ..ops.update_offset import update_offset
 from .samples import GREEDY, check_acceptance
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from ..calibration import Calibration, Samples, load_shards
 from ..calibration.compare import BATCHES, CANDIDATES, Comparison, compare
 from ..calibration.simulate import SEARCHES
-from ..cost_cells import CostCells
+from ..cost.cells import CostCells
 from ..replay import HEADS
 from ..trace import Trace
 from ._app import Json, app, one_line_errors

@@ -123,7 +123,7 @@ def _table(title: str, columns: dict[str, tuple[str, str]], lines: list[dict[str
 
 
 def _print_report(data: dict[str, Any]) -> None:
-    console = Console(width=150)
+    console = Console(width=165)
     for part in data["tables"]:
         coming = "all slots busy" if part["arrivals"] is None else f"{part['arrivals']:g} arrivals a step"
         title = (
