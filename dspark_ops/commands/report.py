@@ -56,7 +56,7 @@ def report_command(
             _draw(recorded, found, options, plot)
     if as_json:
         origin = {"trace": trace.name, "sha256": hashlib.sha256(trace.read_bytes()).hexdigest(), "cost": cost.name}
-        typer.echo(json.dumps(_rounded(origin | data), indent=1))
+        typer.echo(json.dumps(rounded(origin | data), indent=1))
     else:
         _print_report(data)
 
@@ -78,13 +78,13 @@ def _draw(trace: Trace, found: list[Section], options: Options, folder: Path) ->
     draw_load(found, folder / "load.png")
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Six digits: the figures are no more certain, and files stay small."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):
-        return {key: _rounded(entry) for key, entry in value.items()}
-    return [_rounded(entry) for entry in value] if isinstance(value, list) else value
+        return {key: rounded(entry) for key, entry in value.items()}
+    return [rounded(entry) for entry in value] if isinstance(value, list) else value
 
 
 COLUMNS = {
