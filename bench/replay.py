@@ -3,7 +3,7 @@
     python bench/replay.py GREEDY.npz SAMPLED.npz [--json bench/results/replay.json]
 
 `dspark-ops report --held-out` for each trace: calibrations are fitted to every second request, and all is replayed on
-the others. The result file is what docs/replay.md is made from: `python bench/replay_table.py bench/results/replay.json`.
+the others. docs/replay.md holds its tables: `python bench/replay_table.py bench/results/replay.json`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,10 @@ from math import exp
 from random import Random
 
 import pytest
+import torch
 from planner_cases import STEEP, table
 
+from dspark_ops import Planner, RanksDiffer
 from dspark_ops.planner import Graphs, JointRule, Local, MaximumRule, PlanningCost
 
 WIDTH = 4
@@ -80,6 +82,34 @@ def test_one_without_a_plan_makes_all_fall_back(rule: MaximumRule | JointRule) -
 def test_joint_rule_falls_back_where_no_graph_holds_the_requests() -> None:
     rule = JointRule(GRAPHS, COST)
     assert rule.choose(reduced(rule, [random_local(Random(2), 41), random_local(Random(3), 1)])) == (-1, None)
+
+
+def test_joint_rule_tells_tables_that_have_come_to_differ() -> None:
+    """Such as those of an `OnlineCost` on each rank: their argmax would differ, and the ranks hang."""
+    r = Random(3)
+    other = JointRule(GRAPHS, PlanningCost(STEEP, WIDTH))
+    rules = [JointRule(GRAPHS, COST), other, JointRule(GRAPHS, COST)]
+    vectors = [rule.vector(random_local(r, 4)) for rule in rules]
+    for rule in rules:
+        with pytest.raises(RanksDiffer, match="cost: the ranks' tables have come to differ"):
+            rule.choose([sum(column) for column in zip(*vectors, strict=True)])
+    same = [sum(column) for column in zip(vectors[0], vectors[2], strict=True)]
+    assert rules[0].choose(same) == rules[2].choose(same)
+
+
+def test_a_runtime_may_reduce_by_itself() -> None:
+    """propose, reduce, conclude: idle ranks and ranks without a plan included, as with a group."""
+    graphs = [(rows, 8) for rows in range(8, 33, 4)]
+    busy, idle = (Planner(STEEP, gamma=3, slots=8, graphs=graphs, bypass=False) for _ in range(2))
+    slots = torch.arange(6)
+    for falls_back in (False, True):
+        proposals = [busy.propose(slots, fall_back=falls_back), idle.propose()]
+        reduced = [max(column) for column in zip(*proposals, strict=True)]
+        decisions = [planner.conclude(reduced) for planner in (busy, idle)]
+        assert decisions[0].graph == decisions[1].graph == (None if falls_back else (24, 8))
+        assert [d.reason for d in decisions] == (["fallback"] * 2 if falls_back else ["planned", "idle"])
+    with pytest.raises(ValueError, match="conclude: nothing has been proposed"):
+        busy.conclude(reduced)
 
 
 def test_joint_rule_keeps_everything_for_a_small_gain() -> None:

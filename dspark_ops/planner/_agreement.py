@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from ..tiers import agree_tier
 from ._costs import PlanningCost
 from ._graphs import Graph, Graphs
+from ._identity import RanksDiffer
 
 _LOW_BITS = 32
 _LOW = (1 << _LOW_BITS) - 1
@@ -85,7 +86,8 @@ class JointRule:
     """The common tier with the most expected tokens per second over all ranks.
 
     tau is summed as exact integers in two words of 32 bits, so that no number of ranks overflows. T is that of the
-    agreed number of slots and of the mean context of the ranks. Falls back where no captured number of slots holds the
+    agreed number of slots and of the mean context of the ranks; ranks whose tables differ would choose differently, so
+    each also brings 24 bits of its table's fingerprint. Falls back where no captured number of slots holds the
     requests of every rank, or no tier holds their mandatory rows.
 
     Args:
@@ -105,10 +107,15 @@ class JointRule:
         self._columns = {s: [graphs.rows.index(rows) for rows in graphs.tiers[s]] for s in graphs.slots}
 
     def vector(self, local: Local) -> list[int]:
-        """[ranks without a plan, ranks with requests, context; ranks by slots; tau high; tau low; tier under M0]."""
-        head = [int(local.rows < 0), int(local.requests > 0), local.context_tokens, *[0] * self._classes]
+        """[ranks; table mark, its square; ranks without a plan, with requests; context; ranks by slots; tau; under M0].
+
+        tau is in two parts, high words and low words; tau and under M0 are by tier.
+        """
+        mark = self._cost.mark(self._graphs.slots[-1]) if self._cost else 0
+        head = [1, mark, mark * mark, int(local.rows < 0), int(local.requests > 0), local.context_tokens]
+        head += [0] * self._classes
         slots = self._graphs.slots_for(local.requests)
-        head[3 + (self._classes - 1 if slots is None else self._graphs.slots.index(slots))] = 1
+        head[-self._classes + (self._classes - 1 if slots is None else self._graphs.slots.index(slots))] = 1
         if local.tier_tau is None:
             return head + [0] * (3 * self._tiers)
         tau, under = local.tier_tau
@@ -124,7 +131,10 @@ class JointRule:
 
     def choose(self, reduced: list[int]) -> Agreed:
         """The best tier of the largest number of slots that a rank needs."""
-        without_plan, busy, context, *rest = reduced
+        ranks, marks, squares, without_plan, busy, context, *rest = reduced
+        # Numbers are all equal exactly if their squares' mean is their mean's square: every rank sees it alike.
+        if ranks * squares != marks * marks:
+            raise RanksDiffer("cost: the ranks' tables have come to differ; let one rank's be published to all")
         counts, by_tier = rest[: self._classes], rest[self._classes :]
         if without_plan or not busy or counts[-1]:
             return FALL_BACK

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .. import _checks
 from ..cost import MAX_NS, StepCost
+from ._identity import fingerprint
 
 
 class Span(NamedTuple):
@@ -43,12 +44,20 @@ class PlanningCost:
         self.model = cost
         self._width = width
         self._ranges: dict[tuple[int, int, int], tuple[Tensor, int, int]] = {}
+        self._marked: tuple[Tensor, int] | None = None
         self._at_tiers: dict[int, tuple[Tensor, int, list[int]]] = {}
 
     def row(self, requests: int) -> Tensor:
         """int32 ns by rows, long enough for any plan of so many requests; few different lengths, so few rows."""
         rows = min(1 << (requests * self._width).bit_length(), _checks.MAX_VERIFY_ROWS)
         return self.model.row(rows, num_reqs=requests)
+
+    def mark(self, slots: int) -> int:
+        """24 bits of the model's fingerprint, taken anew when its row for so many requests is another."""
+        row = self.row(slots)
+        if self._marked is None or self._marked[0] is not row:
+            self._marked = (row, fingerprint([self.model.fingerprint]) & ((1 << 24) - 1))
+        return self._marked[1]
 
     def span(self, requests: int, least: int, full: int, context_tokens: int | None) -> Span:
         """What a plan of `least` to `full` rows may cost."""

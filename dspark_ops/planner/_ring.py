@@ -67,7 +67,7 @@ class LagRing:
             self._land()
             self._staged[self._at][: len(slots)].copy_(confidence.float(), non_blocking=True)
             copied = self._module.Event()
-            copied.record()
+            copied.record(self._module.current_stream(self._device))
             self._landing[self._at] = _Landing(copied, slots.clone(), generation.clone())
         self._at = (self._at + 1) % len(self._entries)
 

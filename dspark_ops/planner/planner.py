@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -14,21 +14,19 @@ from ..cost import StepCost
 from ..ops import _planning
 from ..ops.allocate_verify_lens import Plan, allocate_verify_lens
 from ..tiers import tier_row
-from ._agreement import FALL_BACK, Agreed, JointRule, Local, MaximumRule, Rule
+from ._agreement import JointRule, MaximumRule, Rule
 from ._costs import PlanningCost
+from ._deciding import Deciding
 from ._decision import Decision
-from ._execution import Asked, execute
 from ._graphs import Graphs
 from ._identity import Group, fingerprint
-from ._local import LocalPlanner, Own, Rules
+from ._local import LocalPlanner, Rules
 from ._ranks import Ranks
 from ._ring import LagRing
 from ._statistics import Statistics
 
-_NO_REQUESTS = torch.empty(0, dtype=torch.int64)
 
-
-class Planner:
+class Planner(Deciding):
     """Decides on the host, before each step's launch, how many rows it verifies and which captured graph it replays.
 
     The three calls of a step::
@@ -45,13 +43,13 @@ class Planner:
     (`plan_budget`). A request that was not there then counts as certain. Budgets from the past are lossless under
     sampled acceptance; `allocate` lets the current confidences only rank.
 
-    Nothing is planned (`allocate` launches nothing) where the table says that trimming
-    cannot pay: at low load (`bypass`), with a flat table (a warning says so), or with ``cost=None``, which asks for it.
+    Nothing is planned, and `allocate` launches nothing, where the table says that trimming cannot pay: at low load
+    (`bypass`), with a flat table (a warning says so), or with ``cost=None``, which asks for it.
 
     Data parallel: with `dp_group` the ranks take each step together, so each must call `decide` (with no slots when
     idle) or `fall_back` once per step: one reduction of a few integers. Rule "maximum": the largest local plan decides.
     Rule "joint": the graph with the most expected tokens per second of all ranks together; it has no bypass, since
-    what does not pay for one rank may pay for all.
+    what does not pay for one rank may pay for all. Ranks whose tables differ by then are told apart: `RanksDiffer`.
 
     Tensor parallel: with `tp_group`, ``identity="check"`` compares a fingerprint of inputs, table and plan in each
     `decide` (one reduction of two integers) and raises `RanksDiffer` on every rank; a drift of the confidences is so
@@ -114,13 +112,12 @@ class Planner:
         _checks.integer("slots", slots, 1, _checks.MAX_VERIFY_ROWS)
         _checks.integer("lag", lag, 0, 1 << 10)
         if lag == 0 and search is None:
-            raise ValueError(_planning.SEARCH_CHOICE.replace("history= (", "lag >= 1 ("))
-        for name, value, known in (
-            ("rule", rule, ("maximum", "joint")),
-            ("identity", identity, ("check", "broadcast")),
-        ):
-            if value not in known:
-                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+            raise ValueError(
+                "search: must be named with lag 0, where this step's own confidences set the budget: 'global' is "
+                "lossless with greedy acceptance only, 'first_drop' always; best of all, let lag be at least 1"
+            )
+        _choice("rule", rule, "maximum", "joint")
+        _choice("identity", identity, "check", "broadcast")
         if cost is not None and getattr(cost, "gamma", None) not in (None, gamma):
             raise ValueError(f"cost: measured for γ = {getattr(cost, 'gamma', None)}, expected γ = {gamma}")
         rules = Rules(
@@ -139,14 +136,13 @@ class Planner:
             if self._graphs is None:
                 raise ValueError("rule: 'joint' chooses among graphs; give graphs=")
             self._rule = JointRule(self._graphs, priced, min_gain_ppm, overhead_ns)
-        self._lag, self._observed = lag, False
-        self._proposed: Asked | None = None
-        self._device = torch.device(device)
+        self._lag = lag
+        self._device = torch.empty(0, device=device).device  # with its index
         self._ring = LagRing(max(lag, 1), slots, gamma, self._device)
         self._tier_rows: dict[int, Tensor] = {}
         self.generation = torch.ones(slots, dtype=torch.int64)
         self.statistics = Statistics(keep)
-        options = (str(rules), lag, slots, str(self._graphs and self._graphs.tiers), rule, fill_tier, identity)
+        options = (str(rules), lag, str(self._graphs and self._graphs.tiers), rule, fill_tier, identity)
         self.setup_fingerprint = fingerprint([*options, None if cost is None else cost.fingerprint])
         self._ranks = Ranks(dp_group, tp_group, identity, self.setup_fingerprint)
         if self.verify_all == "flat":
@@ -155,75 +151,6 @@ class Planner:
                 "draft is verified and nothing is planned. Profile the machine, or ask for it with cost=None.",
                 stacklevel=2,
             )
-
-    @property
-    def verify_all(self) -> str | None:
-        """Why every draft is always verified: "flat" or "verify_all"; None where plans are made."""
-        return self._own.verify_all
-
-    @property
-    def late_copies(self) -> int:
-        """How many copies of confidences were not over `lag` observations later, and had to be waited for."""
-        return self._ring.late
-
-    def admit(self, slots: Tensor | Sequence[int] | int) -> None:
-        """These slots now belong to new requests: nothing that was observed in them counts any more."""
-        self.generation[slots] += 1
-
-    def force(self, budget: float | int | None) -> None:
-        """Fix the budget, to profile or to compare: an int counts rows, a float is a share of all; None ends it."""
-        if isinstance(budget, float):
-            _checks.number("budget", budget, 0.0, 1.0)
-        elif budget is not None:
-            _checks.integer("budget", budget, 0)
-        self._own.forced = budget
-
-    def decide(
-        self,
-        slots: Tensor = _NO_REQUESTS,
-        *,
-        generation: Tensor | None = None,
-        caps: Tensor | None = None,
-        context_tokens: int | None = None,
-    ) -> Decision:
-        """The decision for a step of the requests in `slots`. Host only; nothing is read from a device.
-
-        Args:
-            slots: int64 [B] on the host, distinct; none on an idle rank.
-            generation: int64 [B], which request is in the slot now; default `self.generation[slots]`.
-            caps: int32 [B] on the host, most rows per request (`max_safe_verify_len`); 0 marks an inactive one.
-            context_tokens: for a cost model with a context term.
-        """
-        asked, local = self._look(slots, generation, caps, context_tokens)
-        return self._conclude(asked, self._ranks.agree(self._rule, local))
-
-    def propose(
-        self,
-        slots: Tensor = _NO_REQUESTS,
-        *,
-        generation: Tensor | None = None,
-        caps: Tensor | None = None,
-        context_tokens: int | None = None,
-    ) -> list[int]:
-        """The first half of `decide`, for a runtime with a collective of its own: int64 values to be reduced.
-
-        Reduce the ranks' lists elementwise, by maximum (rule "maximum") or by sum ("joint"), then `conclude`.
-        """
-        self._proposed, local = self._look(slots, generation, caps, context_tokens)
-        return self._rule.vector(local)
-
-    def conclude(self, reduced: list[int]) -> Decision:
-        """The decision that follows from the reduced proposals: the same graph on every rank."""
-        if self._proposed is None:
-            raise ValueError("conclude: nothing has been proposed since the last decision")
-        asked, self._proposed = self._proposed, None
-        return self._conclude(asked, self._rule.choose(reduced))
-
-    def fall_back(self, slots: Tensor = _NO_REQUESTS) -> Decision:
-        """Take part in a step without a plan (a prefill is in it, say): every rank takes its uniform layout."""
-        own = Own("fallback", *self._rules.row_range(slots.shape[0], None), 0)
-        self._ranks.agree(self._rule, Local(slots.shape[0], -1))
-        return self._conclude(Asked(own, slots, self._generation_of(slots)), FALL_BACK)
 
     def allocate(
         self,
@@ -283,12 +210,6 @@ class Planner:
         """Report a finished step: rows verified here, tokens committed, and how long it took; see `statistics`."""
         self.statistics.record(decision, rows, tokens, step_ns)
 
-    def _generation_of(self, slots: Tensor) -> Tensor:
-        try:
-            return self.generation.index_select(0, slots)
-        except (IndexError, RuntimeError):
-            raise ValueError(f"slots: expected values in [0, {len(self.generation)}), got {slots.tolist()}") from None
-
     def _tiers_of(self, decision: Decision) -> Tensor | None:
         if decision.graph is None:
             return None
@@ -296,33 +217,6 @@ class Planner:
         if kept is None:
             kept = self._tier_rows[decision.graph.rows] = tier_row([decision.graph.rows], self._device)
         return kept
-
-    def _look(
-        self, slots: Tensor, generation: Tensor | None, caps: Tensor | None, context_tokens: int | None
-    ) -> tuple[Asked, Local]:
-        """What this rank wants by itself, and what it brings to the agreement."""
-        _checks.tensor("slots", slots, torch.int64, ["B"])
-        requests = slots.shape[0]
-        if generation is None:
-            generation = self._generation_of(slots)
-        if self._lag == 0 and requests and not self._observed:
-            raise ValueError("lag: 0 plans from this step's confidences, so observe() them before decide()")
-        self._observed = False
-        if requests == 0:
-            own = Own("idle", 0, 0, 0)
-        else:
-            own = self._own.plan(self._ring.read(), slots, generation, caps, context_tokens)
-        local = Local(requests, own.least + own.budget, context_tokens or 0, own.tier_tau)
-        return Asked(own, slots, generation, context_tokens), local
-
-    def _conclude(self, asked: Asked, agreed: Agreed) -> Decision:
-        own = asked.own
-        if agreed.rows < 0 and (own.reason != "idle" or self._ranks.steps_together):
-            asked = asked._replace(own=Own("fallback", own.least, own.full, own.full - own.least))
-        setup = self.setup_fingerprint if self._ranks.compares else None
-        decision = execute(self._own, asked, agreed, self._fill, setup)
-        self._ranks.compare(decision.fingerprint)
-        return decision
 
 
 def _choice(name: str, value: str, *known: str) -> None:
