@@ -71,11 +71,12 @@ def acceptance(report: Part, scene: str = "compute-bound") -> str:
     head = [f"{report['acceptance']}, {scene}, B {part['slots']}", "AL", "accepted of proposed", "rows", "TPOT ms"]
     rows = []
     for line in part["lines"]:
-        rate = "" if line["acceptance_rate"] is None else f" = {line['acceptance_rate']:.3f}"
+        counts = f"{line['accepted']:,} of {line['proposed']:,}"
+        counts += "" if line["acceptance_rate"] is None else f" = {line['acceptance_rate']:.3f}"
         bias = "" if line["tau_bias"] is None else f"{100 * line['tau_bias']:+.1f} %"
         rows.append(
             [
-                BUDGETS[kind(line)], f"{line['accept_length']:.3f}", f"{line['accepted']:,} of {line['proposed']:,}{rate}",
+                BUDGETS[kind(line)], f"{line['accept_length']:.3f}", counts,
                 f"{line['rows']:,}", f"{line['tpot_ms']:.2f}", f"{line['over_static']:.3f}",
                 f"{line['over_oracle']:.3f}", bias,
             ]
