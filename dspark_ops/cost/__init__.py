@@ -10,6 +10,7 @@ from .context import ContextTable
 from .corrected import CorrectedTable
 from .floor import FloorTable
 from .load import load_cost_table, parse_cost_table
+from .noise import min_gain_ppm
 from .online import OnlineCost
 from .step_cost import MAX_NS, StepCost
 from .table import CostTable
@@ -27,5 +28,6 @@ __all__ = [
     "TierGroup",
     "TierTable",
     "load_cost_table",
+    "min_gain_ppm",
     "parse_cost_table",
 ]

@@ -1,6 +1,7 @@
-"""Rows of ns by number of rows, built from probes: floor, ceiling and linear lookup.
+"""Rows of ns by number of rows, built from probes: stairs and lines.
 
-Not searchsorted: it wakes torch's threads, which on a busy host takes longer than the whole row.
+No operation here wakes torch's threads, which on a busy host takes longer than the whole row: searchsorted and indexing
+by a tensor do at these sizes (index_select does not), everything else at more than 32768 elements.
 """
 
 from __future__ import annotations
@@ -14,31 +15,39 @@ from torch import Tensor
 
 from .step_cost import MAX_NS
 
+_CHUNK = 1 << 14
+
 
 def to_ns(seconds: float) -> int:
     """Whole nanoseconds, at least 1 and at most what an int32 holds."""
     return min(max(1, round(seconds * 1e9)), MAX_NS)
 
 
-def floor_index(probes: Sequence[int], max_rows: int) -> Tensor:
-    """Per number of rows, 0 to max_rows, the index of the last probe that is not above it, or 0."""
-    index = array("q", [0]) * min(probes[0], max_rows + 1)
-    for i, end in enumerate((*probes[1:], max_rows + 1)):
-        index.extend(array("q", [i]) * (min(end, max_rows + 1) - len(index)))
-    return torch.frombuffer(index, dtype=torch.int64)
+def stairs(ends: Sequence[int], values: Sequence[int], max_rows: int) -> Tensor:
+    """Per number of rows, from 0, the value of the first end that is not below it; int32, ends at the last end."""
+    found = array("i")
+    for end, value in zip(ends, values, strict=True):
+        found.extend(array("i", [value]) * (min(end, max_rows) + 1 - len(found)))
+    return torch.frombuffer(found, dtype=torch.int32) if found else torch.empty(0, dtype=torch.int32)
 
 
-def linear(probes: Sequence[int], values: Sequence[float], max_rows: int) -> Tensor:
-    """Per number of rows, 0 to max_rows, the value interpolated between probes, held outside them; float64."""
-    points, known = torch.tensor(probes, dtype=torch.float64), torch.tensor(values, dtype=torch.float64)
+def line_ns(probes: Sequence[int], seconds: Sequence[float], first: int, last: int, least: int = -MAX_NS) -> Tensor:
+    """ns for first to last rows, interpolated between probes, held outside them, within [least, 2^31 - 1]; int32."""
+    points, known = torch.tensor(probes, dtype=torch.float64), torch.tensor(seconds, dtype=torch.float64)
     slope = torch.cat([known.diff() / points.diff(), torch.zeros(1, dtype=torch.float64)])
-    low = floor_index(probes, max_rows)
-    past = torch.arange(max_rows + 1, dtype=torch.float64).clamp_(min=probes[0]).sub_(points[low])
-    return past.mul_(slope[low]).add_(known[low])
+    segment = stairs([*(probe - 1 for probe in probes[1:]), last], range(len(probes)), last)
+    row = torch.empty(last + 1 - first, dtype=torch.int32)
+    for start in range(first, last + 1, _CHUNK):
+        end = min(start + _CHUNK, last + 1)
+        low = segment[start:end]
+        past = torch.arange(start, end, dtype=torch.float64).clamp_(min=probes[0]).sub_(points.index_select(0, low))
+        past.mul_(slope.index_select(0, low)).add_(known.index_select(0, low)).mul_(1e9).round_().clamp_(least, MAX_NS)
+        row[start - first : end - first] = past
+    return row
 
 
 def linear_at(probes: Sequence[int], values: Sequence[float], at: float) -> float:
-    """One value of `linear`."""
+    """The value at one point of the line between probes, held outside them."""
     high = bisect_right(probes, at)
     if high in (0, len(probes)):
         return values[max(high - 1, 0)]

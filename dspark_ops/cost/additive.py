@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import _checks
 from . import _fields
-from ._lookup import linear, linear_at
+from ._lookup import line_ns, linear_at
 from .load import known
 from .step_cost import MAX_NS
 from .table import CostTable
@@ -52,7 +52,7 @@ class AdditiveTable(CostTable, frozen=True, forbid_unknown_fields=True, dict=Tru
         self._set(bias_seconds=bias, bs_probes=bs_probes, alpha_seconds=alpha, m_probes=m_probes, theta_seconds=theta)
 
     def _build_row(self, max_rows: int, group: int) -> Tensor:
-        return (linear(self.m_probes, self.theta_seconds, max_rows) * 1e9).round().int()
+        return line_ns(self.m_probes, self.theta_seconds, 0, max_rows)
 
     def base(self, num_reqs: int, context_tokens: int | None = None) -> int:
         """bias + alpha(num_reqs) in ns; the table has no context term."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ._lookup import linear
+from ._lookup import line_ns
 from .noise import range_over_deviation
 from .step_cost import MAX_NS
 
@@ -152,7 +152,7 @@ class CostCells:
         key = (self.nearest(num_reqs), max_rows)
         if key not in self._rows:
             rows, seconds = zip(*self.cells[key[0]], strict=True)
-            self._rows[key] = (linear(rows, seconds, max_rows) * 1e9).round().clamp(min=1).int()
+            self._rows[key] = line_ns(rows, seconds, 0, max_rows, least=1)
         return self._rows[key]
 
     def measured_rows(self, num_reqs: int) -> int:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from .. import _checks
 from . import _fields
-from ._lookup import floor_index
+from ._lookup import stairs
 from .load import known
 from .step_cost import MAX_NS
 from .table import CostTable
@@ -45,7 +44,8 @@ class FloorTable(CostTable, frozen=True, forbid_unknown_fields=True, dict=True):
         return [max(1, round(1e9 / speed)) for speed in self.sample_steps_per_sec]
 
     def _build_row(self, max_rows: int, group: int) -> Tensor:
-        return torch.tensor(self._probe_ns(), dtype=torch.int32)[floor_index(self.sample_batch_tokens, max_rows)]
+        ends = [*(probe - 1 for probe in self.sample_batch_tokens[1:]), max_rows]
+        return stairs(ends, self._probe_ns(), max_rows)
 
     @property
     def is_flat(self) -> bool:

@@ -39,17 +39,22 @@ _MAX_TIER = _checks.MAX_VERIFY_ROWS // 2
 Layout = tuple[int, Sequence[int], Sequence[int]]  # num_reqs, tiers, rows of eager samples
 
 
+def _knots(tiers: Sequence[int], eager: Sequence[int]) -> list[int]:
+    """Rows past the last tier between which T is taken to be linear: at least two, the measured ones among them."""
+    if not tiers:
+        return list(eager) if len(eager) > 1 else [eager[0], 2 * eager[0]]
+    last = tiers[-1]
+    ends = {last + 1, 2 * last, min(4 * last, _checks.MAX_VERIFY_ROWS)}
+    return sorted(ends | {rows for rows in eager if rows > last})
+
+
 class _Staircase:
     """The times of one group, without the common scale: of its tiers, then of knots of the line past them."""
 
     def __init__(self, layout: Layout, table: CostTable) -> None:
         self.num_reqs, tiers, eager = layout
         self.tiers = len(tiers)
-        last = tiers[-1] if tiers else eager[-1]
-        ends = {min(factor * last, _checks.MAX_VERIFY_ROWS) for factor in (2, 4)}
-        first = {last + 1} if tiers else set()
-        knots = sorted(first | ends | {rows for rows in eager if rows > last or not tiers})
-        self.rows = [*tiers, *knots]
+        self.rows = [*tiers, *_knots(tiers, eager)]
         base, row = table.base(self.num_reqs), table.row(self.rows[-1], num_reqs=self.num_reqs).tolist()
         self.seconds = [max(_SHORTEST, (row[rows] + base) * 1e-9) for rows in self.rows]
         self.seen = [0.0] * len(self.rows)
@@ -100,7 +105,7 @@ def _layouts(table: CostTable, tiers: Sequence[int] | None) -> list[Layout]:
     else:
         found = [(n, _fields.probes("tiers", tiers), ()) for n in table.request_probes]
     for _, group_tiers, eager in found:
-        for rows in (*group_tiers, *eager):
+        for rows in group_tiers if group_tiers else eager[:1]:
             _checks.integer("tiers", rows, 1, _MAX_TIER)
     return found
 
@@ -150,7 +155,8 @@ class OnlineCost:
     def observe(self, rows: int, seconds: float, num_reqs: int = 1, context_tokens: int | None = None) -> None:
         """Learn from one step: the rows that its plan had, the seconds that it took, its requests and context.
 
-        Steps that did something else as well (a prefill, a capture) must be left out. Costs a few microseconds.
+        Rows up to the last tier count for the tier that holds them, more rows as an eager step. Steps that did
+        something else as well (a prefill, a capture) must be left out. Costs a few microseconds.
         """
         _checks.integer("rows", rows, 0, _checks.MAX_VERIFY_ROWS)
         if not 0.0 < seconds < math.inf:

@@ -16,6 +16,7 @@ from .step_cost import Device
 
 Table = TypeVar("Table", bound="CostTable")
 
+_DIGEST = "sha256"  # the fingerprint, in a file
 # What msgspec raises for text that is not the JSON asked for: the last one, for what is nested too deeply.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -81,21 +82,34 @@ class CostTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         """
         cache = self.__dict__
         if "_fingerprint" not in cache:
-            content = f"{type(self).__name__}\n{self.to_json()}"
-            cache["_fingerprint"] = hashlib.sha256(content.encode()).hexdigest()
+            content = type(self).__name__.encode() + b"\n" + msgspec.json.encode(self)
+            cache["_fingerprint"] = hashlib.sha256(content).hexdigest()
         return cache["_fingerprint"]
 
     def to_json(self) -> str:
-        """The table as one line of JSON; for SGLang's kinds, as SGLang writes it."""
-        return msgspec.json.encode(self).decode()
+        """The table as one line of JSON: SGLang's kinds as SGLang writes them, ours with their fingerprint."""
+        text = msgspec.json.encode(self).decode()
+        if self.__struct_config__.tag is None:
+            return text
+        return f'{text[:-1]},"{_DIGEST}":"{self.fingerprint}"}}'
 
     @classmethod
     def from_json(cls: type[Table], text: str | bytes) -> Table:
-        """The table in `text`; ValueError naming the field for anything that is not exactly such a table."""
+        """The table in `text`; ValueError naming the field for anything that is not exactly such a table.
+
+        A kind of ours is also refused if its content is not what its fingerprint says; a file without one is taken.
+        """
         try:
-            return msgspec.json.decode(text, type=cls)
+            if cls.__struct_config__.tag is None:
+                return msgspec.json.decode(text, type=cls)
+            fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+            digest = msgspec.json.decode(fields.pop(_DIGEST)) if _DIGEST in fields else None
+            table = msgspec.json.decode(msgspec.json.encode(fields), type=cls)
         except UNREADABLE as error:
             raise ValueError(f"not a {cls.__name__}: {error}") from error
+        if digest is not None and digest != table.fingerprint:
+            raise ValueError(f"{_DIGEST}: the content was changed or damaged (take this field out after an edit)")
+        return table
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the JSON file in one step: on failure an older file stays whole."""

@@ -7,7 +7,6 @@ exactly where a planner must not go. Past the last tier a step runs eagerly, and
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,9 +17,8 @@ from torch import Tensor
 
 from .. import _checks
 from . import _fields
-from ._lookup import linear, to_ns
+from ._lookup import line_ns, stairs, to_ns
 from .load import known
-from .step_cost import MAX_NS
 from .table import CostTable
 
 
@@ -88,14 +86,10 @@ class TierGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def row(self, max_rows: int) -> Tensor:
         """T in ns for 0 to max_rows rows, int32."""
-        staircase = array("i")
-        for tier, seconds in zip(self.tiers, self.tier_seconds, strict=True):
-            staircase.extend(array("i", [to_ns(seconds)]) * (min(tier, max_rows) + 1 - len(staircase)))
-        replayed = len(staircase)
-        if replayed > max_rows:
-            return torch.frombuffer(staircase, dtype=torch.int32)
-        eager = (linear(*self.past_tiers(max_rows), max_rows)[replayed:] * 1e9).round().clamp(1, MAX_NS).int()
-        return torch.cat([torch.frombuffer(staircase, dtype=torch.int32), eager]) if replayed else eager
+        replayed = stairs(self.tiers, [to_ns(seconds) for seconds in self.tier_seconds], max_rows)
+        if len(replayed) > max_rows:
+            return replayed
+        return torch.cat([replayed, line_ns(*self.past_tiers(max_rows), len(replayed), max_rows, least=1)])
 
 
 @known
