@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from dspark_ops._files import write_atomic
+from dspark_ops._threads import one_thread
 from dspark_ops.calibration import (
     AffineCalibration,
     Calibration,
@@ -185,8 +186,8 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, required=True)
     parser.add_argument("--json", type=Path, required=True)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # small tensors: threads cost more than they do
-    results = measure(arguments.traces, print)
+    with one_thread():
+        results = measure(arguments.traces, print)
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     write_atomic(arguments.json, json.dumps(rounded({"versions": versions, **results})) + "\n")
 

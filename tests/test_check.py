@@ -37,6 +37,7 @@ CORRUPTED = {
     "cost_fit": ["bias", "alpha", "theta", "rms_ms", "r2", "relative_error_percent", "mbin_w", "sps_table"],
     "accept": ["correct_len", "trimmed", "commit_lens", "new_seq_lens", "out_tokens"],
     "capture_layout": ["verify_lens"],
+    "sts_fit": ["temperatures", "ece_before", "ece_after"],
 }
 
 
@@ -77,10 +78,10 @@ def test_a_malformed_case_and_a_malformed_file_are_failures(tmp_path: Path) -> N
 def test_directory_report(tmp_path: Path) -> None:
     case = golden_data.load("accept")[0]
     write(tmp_path, "accept", [case, case | {"trimmed": raised(case["trimmed"])}])
-    write(tmp_path, "sts_fit", [{}])
+    write(tmp_path, "new_thing", [{}])
     report = check.check_directory(tmp_path, "reference", seconds=0)
     assert (report.passed, report.failed) == (1, 1)
-    assert report.notes[0] == "no checker yet for: sts_fit.json"
+    assert report.notes[0] == "no checker yet for: new_thing.json"
     assert "only the reference" in report.notes[1]
 
 

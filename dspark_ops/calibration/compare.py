@@ -7,8 +7,7 @@ place, by throughput first (that is what a calibration is for), by Brier where t
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,10 @@ from torch import Tensor
 
 from ..metrics import TauBias, score_conditional, score_cumulative
 from .affine import fit_affine
+from .choose import choose, mean
 from .offset import fit_affine_offset, follow_offsets, log_loss
 from .samples import Samples
-from .simulate import best_fixed, schedule, simulate, simulate_oracle
+from .simulate import Run, Schedule, best_fixed, check_search, schedule, simulate, simulate_oracle
 from .sts import fit_sts
 from .tables import Calibration, identity
 
@@ -35,7 +35,6 @@ CANDIDATES: dict[str, Fit] = {  # from the simplest on
     "affine": fit_affine,
     "affine + offset": fit_affine_offset,
 }
-MARGIN = 0.005  # a difference in throughput that matters
 BATCHES = (8, 16, 32)
 FOLDS = 2
 NOTE = (
@@ -67,10 +66,10 @@ class Candidate:
             "log_loss": log_loss(self.confidence, samples.correct_len),
             "throughput": {
                 batch: {
-                    "over_best_fixed": _mean(ratios),
+                    "over_best_fixed": mean(ratios),
                     "least": min(ratios),
                     "most": max(ratios),
-                    "rows_per_request": _mean(self.rows[batch]),
+                    "rows_per_request": mean(self.rows[batch]),
                 }
                 for batch, ratios in self.throughput.items()
             },
@@ -109,6 +108,24 @@ class Comparison:
         }
 
 
+@dataclass(frozen=True)
+class _Replay:
+    """One replay that every candidate goes through: a batch size, a held-out half, an order of its requests."""
+
+    batch: int
+    fold: int
+    held: Samples
+    steps: Schedule
+    step_ns: Tensor
+    tiers: Tensor
+    fixed_len: int
+    fixed: Run
+
+    def over_fixed(self, run: Run) -> float:
+        """Tokens per second over the best fixed length's, on these steps."""
+        return run.tokens_per_second / self.fixed.tokens_per_second
+
+
 def compare(
     samples: Samples,
     cells: CostCells | None = None,
@@ -122,56 +139,42 @@ def compare(
 
     Args:
         samples: with `request`, at least two requests (and twice the largest batch, where costs are given).
-        cells: step costs for the replay; None compares by Brier alone.
-        batches: concurrent requests of the replays; empty with no cells.
+        cells: step costs for the replays; None compares by Brier alone.
+        batches: concurrent requests of the replays.
         search: see `simulate`.
         orders: random orders of the requests, each a replay.
         progress: called with (done, total).
         candidates: name -> fit, from the simplest on. Default: `CANDIDATES`.
     """
+    check_search(search, samples.acceptance)
     folds = _folds(samples)
-    batches = batches if cells is not None else ()
+    replays = [] if cells is None else list(_replays(samples, folds, cells, batches, orders))
     fits = CANDIDATES if candidates is None else candidates
     found = [Candidate(name, torch.empty(samples.logits.shape)) for name in fits]
-    total, done = len(folds) * len(found) * (1 + len(batches) * orders), 0
-
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done, total)
-
+    total, done = len(found) * (len(folds) + len(replays)), 0
     for candidate in found:
         for judged, fitted in folds:
             calibration = fits[candidate.name](samples[fitted])
             candidate.fitted.append(calibration)
             candidate.confidence[judged] = follow_offsets(samples[judged], calibration)[0]
-            tick()
-    oracle: dict[int, float] = {}
+            done += 1
+            if progress is not None:
+                progress(done, total)
+        for r in replays:
+            run = simulate(r.held, r.steps, r.step_ns, candidate.fitted[r.fold], search, r.tiers)
+            candidate.throughput.setdefault(r.batch, []).append(r.over_fixed(run))
+            candidate.rows.setdefault(r.batch, []).append(run.rows / run.counts.request_steps)
+            candidate.tau.merge(run.tau)
+            done += 1
+            if progress is not None:
+                progress(done, total)
+    oracle: dict[int, list[float]] = {}
     fixed: dict[int, list[int]] = {}
-    for batch in batches:
-        assert cells is not None
-        width = samples.gamma + 1
-        step_ns = cells.step_ns(batch, batch * width)
-        tiers = torch.arange(2, 2 * width + 1, dtype=torch.int32) * batch // 2
-        bounds: list[float] = []
-        for fold, (judged, _) in enumerate(folds):
-            held = samples[judged]
-            for order in range(orders):
-                steps = schedule(held, batch, order)
-                length, best = best_fixed(held, steps, step_ns)
-                fixed.setdefault(batch, []).append(length)
-                bounds.append(simulate_oracle(held, steps, step_ns).tokens_per_second / best.tokens_per_second)
-                for candidate in found:
-                    run = simulate(held, steps, step_ns, candidate.fitted[fold], search, tiers)
-                    ratio = run.tokens_per_second / best.tokens_per_second
-                    candidate.throughput.setdefault(batch, []).append(ratio)
-                    candidate.rows.setdefault(batch, []).append(run.rows / run.counts.request_steps)
-                    candidate.tau.merge(run.tau)
-                    tick()
-        oracle[batch] = _mean(bounds)
+    for r in replays:
+        oracle.setdefault(r.batch, []).append(r.over_fixed(simulate_oracle(r.held, r.steps, r.step_ns)))
+        fixed.setdefault(r.batch, []).append(r.fixed_len)
     ship, reasons = choose(found, samples)
-    return Comparison(samples, found, ship, reasons, oracle, fixed)
+    return Comparison(samples, found, ship, reasons, {b: mean(ratios) for b, ratios in oracle.items()}, fixed)
 
 
 def _folds(samples: Samples) -> list[tuple[Tensor, Tensor]]:
@@ -183,44 +186,16 @@ def _folds(samples: Samples) -> list[tuple[Tensor, Tensor]]:
     return [(part, torch.cat([p for p in parts if p is not part])) for part in parts]
 
 
-def choose(candidates: Sequence[Candidate], samples: Samples) -> tuple[str, list[str]]:
-    """Up the ladder: each candidate against the best so far, by throughput, then by Brier.
-
-    It wins if its mean paired throughput is more than `MARGIN` higher, loses if it is more than `MARGIN` lower, and
-    between these wins if its Brier score is lower by more than two standard errors, paired by request.
-    """
-    best, reasons = candidates[0], []
-    for new in candidates[1:]:
-        gain, change, error = _gain(best, new), *_brier_change(best, new, samples)
-        by_throughput = gain is not None and abs(gain) > MARGIN
-        wins = gain > 0 if by_throughput and gain is not None else change < -2 * error
-        text = [] if gain is None else [f"throughput {gain:+.2%}"]
-        text.append(f"Brier {change:+.5f} ± {error:.5f}")
-        reasons.append(f"{new.name} against {best.name}: {', '.join(text)}: {(new if wins else best).name}")
-        best = new if wins else best
-    return best.name, reasons
-
-
-def _gain(old: Candidate, new: Candidate) -> float | None:
-    """Mean relative gain over the replays that both went through; None without replays."""
-    pairs = [
-        n / o - 1 for batch in old.throughput for o, n in zip(old.throughput[batch], new.throughput[batch], strict=True)
-    ]
-    return _mean(pairs) if pairs else None
-
-
-def _brier_change(old: Candidate, new: Candidate, samples: Samples) -> tuple[float, float]:
-    """Mean change per step, and its standard error with requests as the independent unit."""
-    outcome = samples.outcome.double()
-
-    def error(c: Candidate) -> Tensor:
-        return (c.confidence.double().cumprod(1) - outcome).square().mean(1)
-
-    difference = error(new) - error(old)
-    mean = difference.mean()
-    sums = torch.stack([(difference[rows] - mean).sum() for rows in samples.requests()])
-    return float(mean), math.sqrt(float(sums.square().sum())) / len(samples)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _replays(
+    samples: Samples, folds: Sequence[tuple[Tensor, Tensor]], cells: CostCells, batches: Sequence[int], orders: int
+) -> Iterator[_Replay]:
+    width = samples.gamma + 1
+    for batch in batches:
+        for fold, (judged, _) in enumerate(folds):
+            held = samples[judged]
+            for order in range(orders):
+                steps = schedule(held, batch, order)
+                step_ns = cells.step_ns(batch, batch * width)
+                # Every half batch of rows, only to file the bias of tau under.
+                tiers = torch.arange(2, 2 * width + 1, dtype=torch.int32) * batch // 2
+                yield _Replay(batch, fold, held, steps, step_ns, tiers, *best_fixed(held, steps, step_ns))

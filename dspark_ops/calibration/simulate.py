@@ -45,6 +45,14 @@ class Run:
         return self.tokens / self.seconds
 
 
+def check_search(search: str, acceptance: str) -> None:
+    """Raise ValueError unless the search is one that keeps the output's distribution under this acceptance."""
+    if search not in SEARCHES:
+        raise ValueError(f"search: expected one of {', '.join(SEARCHES)}, got {search!r}")
+    if search == "global" and acceptance == SAMPLED:
+        raise ValueError("search: expected history or first_drop with sampled acceptance, got 'global'")
+
+
 def schedule(samples: Samples, batch: int, seed: int = 0) -> Schedule:
     """B slots over the requests in a random order (`seed`); ValueError with fewer than B requests."""
     requests = samples.requests()
@@ -85,12 +93,7 @@ def simulate(
             the last is refused for sampled acceptance, where it is not lossless.
         tiers: captured sizes, int32, ascending, that the bias of tau is filed under; nothing is filled. Default: none.
     """
-    if search not in SEARCHES:
-        raise ValueError(f"search: expected one of {', '.join(SEARCHES)}, got {search!r}")
-    if search == "global" and samples.acceptance == SAMPLED:
-        raise ValueError(
-            "search: expected history or first_drop with sampled acceptance, got 'global', which biases it"
-        )
+    check_search(search, samples.acceptance)
     calibration.check_serves(samples.gamma, samples.acceptance)
     operands, rule, run = calibration.operands(), calibration.offset_rule, Run()
     batch, lagged = steps.rows.shape[1], search == "history"

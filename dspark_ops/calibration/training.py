@@ -38,11 +38,14 @@ def confidence_loss(logits: Tensor, label: Tensor, weight: Tensor | None = None)
     for name, t in (("label", label), ("weight", weight)):
         if t is not None and t.shape != logits.shape:
             raise ValueError(f"{name}: expected shape {list(logits.shape)}, got {list(t.shape)}")
-    loss = nn.functional.binary_cross_entropy_with_logits(logits.float(), label.float(), reduction="none")
-    w = torch.ones_like(loss) if weight is None else weight.float()
-    # A masked position may hold anything, NaN included.
-    kept = torch.where(w > 0, loss * w, 0.0)
-    return kept.sum() / w.sum().clamp_min(torch.finfo(torch.float32).tiny)
+    z, a = logits.float(), label.float()
+    if weight is None:
+        return nn.functional.binary_cross_entropy_with_logits(z, a)
+    w = weight.float()
+    # A masked position may hold anything, NaN included: it must not reach the gradient either.
+    z, a = (torch.where(w > 0, x, 0.0) for x in (z, a))
+    total = nn.functional.binary_cross_entropy_with_logits(z, a, w, reduction="sum")
+    return total / w.sum().clamp_min(torch.finfo(torch.float32).tiny)
 
 
 class ConfidenceHead(nn.Module):

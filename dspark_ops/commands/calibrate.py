@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from .._threads import one_thread
 from ..calibration import Calibration, Samples, load_shards
 from ..calibration.compare import BATCHES, CANDIDATES, Comparison, compare
 from ..calibration.simulate import SEARCHES
@@ -44,7 +45,7 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Compare calibrations on held-out requests, say which to ship, and write it."""
-    with one_line_errors(), _one_thread():
+    with one_line_errors(), one_thread():
         if kind not in (AUTO, *CANDIDATES):
             raise ValueError(f"kind: expected one of {AUTO}, {', '.join(CANDIDATES)}, got {kind!r}")
         samples, notes = _read(sources, head, acceptance, cost is not None)
@@ -70,17 +71,6 @@ def calibrate(
         typer.echo(json.dumps({"sources": [str(s) for s in sources], **found.as_dict(), **written}, indent=2))
     else:
         _print(found, fitted, chosen, notes, out)
-
-
-class _one_thread:
-    """Tensors are small here: torch's threads take longer to wake than the work."""
-
-    def __enter__(self) -> None:
-        self._threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_num_threads(self._threads)
 
 
 def _read(sources: list[Path], head: str, acceptance: str | None, replayed: bool) -> tuple[Samples, list[str]]:
