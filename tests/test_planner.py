@@ -77,6 +77,37 @@ def test_bypass_leaves_out_only_what_would_trim_nothing(ms: list[float], request
     assert decisions[0].budget == decisions[1].budget
 
 
+def test_a_flat_start_of_a_table_that_learns_does_not_last() -> None:
+    cost = dspark_ops.OnlineCost(table((1, 1.0)), tiers=[8, 16, 32], refresh=0)
+    with pytest.warns(UserWarning, match="the table is flat"):
+        planner = Planner(cost, gamma=GAMMA, slots=8)
+    slots = torch.arange(8)
+    assert planner.decide(slots).reason == "flat" == planner.verify_all
+    cost.observe(32, 0.002, num_reqs=8)
+    cost.publish()
+    assert planner.decide(slots).reason == "planned" and planner.verify_all is None
+
+
+@pytest.mark.parametrize("rule", ["maximum", "joint"])
+def test_a_table_that_learns_is_asked_anew(rule: Any) -> None:
+    """What is kept of a table (its ends, its times at the tiers, its mark) goes with the row it came from."""
+    cost = dspark_ops.OnlineCost(table((1, 1.0), (64, 1.001)), tiers=[8, 16, 32], refresh=0)
+    planner = Planner(cost, gamma=GAMMA, slots=8, graphs=[(8, 8), (16, 8), (32, 8)], rule=rule, min_gain_ppm=10_000)
+    slots = torch.arange(8)
+    planner.observe(slots, rows_of(8, 0.3, 0.2, 0.1))
+    before = planner.decide(slots), planner.propose(slots)[1]
+    for _ in range(200):
+        for rows, seconds in ((8, 0.001), (16, 0.008), (32, 0.016)):
+            cost.observe(rows, seconds, num_reqs=8)
+    assert planner.decide(slots).graph == before[0].graph, "nothing published yet"
+    cost.publish()
+    after = planner.decide(slots)
+    assert (before[0].graph, after.graph) == ((32, 8), (8, 8))
+    assert before[0].predicted_ns < 1_100_000 and after.predicted_ns == pytest.approx(1_000_000, rel=0.2)
+    if rule == "joint":
+        assert planner.propose(slots)[1] != before[1], "the mark by which ranks compare tables"
+
+
 def test_the_tier_is_filled_with_drafts() -> None:
     graphs = [(8, 8), (12, 8), (16, 8), (32, 8)]
     lens = {}

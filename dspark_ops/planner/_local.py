@@ -89,6 +89,7 @@ class LocalPlanner:
             self.verify_all = "verify_all"
         elif cost.model.is_flat:
             self.verify_all = "flat"
+        self._flat_row: Tensor | None = None
         self.forced: float | int | None = None
         self.stats = torch.zeros(_planning.STATS, dtype=torch.int64)
         self._tiers = tier_row(graphs.rows) if graphs else None
@@ -111,7 +112,7 @@ class LocalPlanner:
         if self.forced is not None:
             wanted = int(self.forced * (full - least)) if isinstance(self.forced, float) else self.forced
             return self._fixed(Own("forced", least, full, min(wanted, full - least)), requests)
-        if self.verify_all is not None or self.cost is None:
+        if self.cost is None or (self.verify_all is not None and self._still_flat(self.cost, requests)):
             return self._fixed(Own(self.verify_all or "verify_all", least, full, full - least), requests)
 
         span = self.cost.span(requests, least, full, context_tokens)
@@ -133,6 +134,14 @@ class LocalPlanner:
             )  # fmt: skip
         budget, _, _, tau, ns = self.stats.tolist()
         return Own("planned", least, full, budget, tau, ns, None if self._tier_tau is None else self._tier_tau.tolist())
+
+    def _still_flat(self, cost: PlanningCost, requests: int) -> bool:
+        """Whether a flat table is so still: one that learns has another row by then."""
+        row = cost.row(requests)
+        if row is not self._flat_row:
+            self._flat_row = row
+            self.verify_all = "flat" if cost.model.is_flat else None
+        return self.verify_all is not None
 
     def _fixed(self, own: Own, requests: int) -> Own:
         """For the joint rule, what a budget that is not up for choice brings: only tiers that hold it, all alike."""
