@@ -12,7 +12,7 @@ from planner_cases import GAMMA, STEEP, rows_of, slots_of, step, table
 
 import dspark_ops
 from dspark_ops import Planner, _backends
-from dspark_ops.planner import _ring
+from dspark_ops.planner import _ring, fingerprint
 
 
 def test_it_learns_what_to_trim_though_it_starts_with_everything() -> None:
@@ -109,16 +109,27 @@ def test_a_table_that_learns_is_asked_anew(rule: Any) -> None:
 
 
 def test_the_tier_is_filled_with_drafts() -> None:
+    """The plan stops at 10 rows, where time goes up, but the graph has 12: two more drafts come for nothing."""
     graphs = [(8, 8), (12, 8), (16, 8), (32, 8)]
-    lens = {}
+    cost = table((1, 1.0), (11, 1.5), (13, 4.0))
+    found = {}
     for fill in (True, False):
-        planner = Planner(STEEP, gamma=GAMMA, slots=8, graphs=graphs, fill_tier=fill)
-        step(planner, torch.arange(8), rows_of(8, 0.4, 0.3, 0.2))
-        planner.force(2)
-        decision, plan = step(planner, torch.arange(8), rows_of(8, 0.4, 0.3, 0.2))
+        planner = Planner(cost, gamma=GAMMA, slots=8, graphs=graphs, fill_tier=fill)
+        for confidence in (0.2, 0.2):
+            decision, plan = step(planner, torch.arange(8), rows_of(8, confidence, 0.1, 0.1))
         assert plan is not None and decision.graph == (12, 8) and plan.stats[2] == 12
-        lens[fill] = (decision.budget, int(plan.stats[1]))
-    assert lens == {True: (4, 12), False: (2, 10)}
+        found[fill] = (decision.local_budget, decision.budget, int(plan.stats[1]))
+    assert found == {True: (2, 4, 12), False: (2, 2, 10)}
+    planner.force(1)
+    assert planner.decide(torch.arange(8)).budget == 1, "a forced budget is not filled"
+
+
+def test_a_fingerprint_sees_every_part() -> None:
+    t = torch.arange(6)
+    parts = [[t, 1], [t[::2], 1], [t.int(), 1], [1, t], [t, 2], [t, "1"], [t, None]]
+    marks = [fingerprint(p) for p in parts]
+    assert len(set(marks)) == len(marks)
+    assert fingerprint([t[::2]]) == fingerprint([torch.tensor([0, 2, 4])])
 
 
 def test_past_the_graphs_it_runs_eager() -> None:

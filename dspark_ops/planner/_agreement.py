@@ -127,7 +127,7 @@ class JointRule:
         if local.rows <= 0 or slots is None or local.tier_tau is None:
             return FALL_BACK
         tau, under = local.tier_tau
-        return self._pick(slots, tau, under, local.context_tokens)
+        return self._pick(slots, tau, under, local.context_tokens or None)
 
     def choose(self, reduced: list[int]) -> Agreed:
         """The best tier of the largest number of slots that a rank needs."""
@@ -141,9 +141,9 @@ class JointRule:
         slots = self._graphs.slots[max(i for i, count in enumerate(counts) if count)]
         high, low, under = (by_tier[i * self._tiers : (i + 1) * self._tiers] for i in range(3))
         tau = [(above << _LOW_BITS) + below for above, below in zip(high, low, strict=True)]
-        return self._pick(slots, tau, under, context // busy)
+        return self._pick(slots, tau, under, context // busy or None)
 
-    def _pick(self, slots: int, tau: list[int], under: list[int], context_tokens: int) -> Agreed:
+    def _pick(self, slots: int, tau: list[int], under: list[int], context_tokens: int | None) -> Agreed:
         """The tier with the best tau / T, the smallest on a tie; `full` is the smallest that loses no tau."""
         tiers = self._graphs.tiers[slots]
         times = self._cost.at_tiers(slots, tiers, context_tokens) if self._cost else [1] * len(tiers)

@@ -47,7 +47,10 @@ class Deciding:
         self.generation[slots] += 1
 
     def force(self, budget: float | int | None) -> None:
-        """Fix the budget, to profile or to compare: an int counts rows, a float is a share of all; None ends it."""
+        """Fix the budget, to profile or to compare: an int counts rows, a float is a share of all; None ends it.
+
+        No tier is filled beyond it, so that the step has the rows that were asked for.
+        """
         if isinstance(budget, float):
             _checks.number("budget", budget, 0.0, 1.0)
         elif budget is not None:

@@ -25,6 +25,7 @@ def execute(planner: LocalPlanner, asked: Asked, agreed: Agreed, fill: bool, set
     """This rank's part of the agreed step; `setup` is hashed into its fingerprint, None makes none."""
     own, graph = asked.own, agreed.graph
     budget, tau, ns = own.budget, own.tau, own.ns
+    fill = fill and own.reason != "forced"  # a forced budget is meant as it is: to measure a step of so many rows
     if fill and agreed.rows >= 0:
         budget = max(0, min(graph.rows if graph else agreed.rows, own.full) - own.least)
     if graph is not None and planner.graphs is not None:

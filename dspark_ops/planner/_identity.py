@@ -24,13 +24,14 @@ class RanksDiffer(RuntimeError):
 
 
 def fingerprint(parts: Iterable[Part]) -> int:
-    """A signed 64-bit hash of these values, in order. Tensors must be contiguous and on the CPU."""
+    """A signed 64-bit hash of these values, in order. Tensors must be on the CPU."""
     state = blake2b(digest_size=8)
     for part in parts:
         if isinstance(part, Tensor):
-            size = part.numel() * part.element_size()
+            dense = part.contiguous()
+            size = dense.numel() * dense.element_size()
             state.update(b"t%d:" % size)
-            state.update(ctypes.string_at(part.data_ptr(), size) if size else b"")
+            state.update(ctypes.string_at(dense.data_ptr(), size) if size else b"")
         else:
             state.update(f"v{part!r};".encode())
     return int.from_bytes(state.digest(), "little", signed=True)
