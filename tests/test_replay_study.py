@@ -152,7 +152,8 @@ def test_offsets_learn_and_a_new_request_starts_at_0(example: tuple[Trace, CostC
     rule = OffsetRule(eta=0.5)
     learning = AffineCalibration(acceptance="greedy", scale=[1.0] * 7, bias=[-1.0] * 7, offset=rule)
     budget = Planned(measured(cells).truth, 8, 7, calibration=learning)
-    recorded, moments = Recorded.of(trace, "z"), timeline(trace, Load(8, max_steps=30))
+    recorded, moments = Recorded.of(trace, "z"), timeline(trace, Load(8, max_steps=70))
+    assert sum(len(moment.new) for moment in moments[1:]) > 3
     for moment in moments:
         logits, correct = recorded.logits[moment.rows], recorded.correct_len[moment.rows]
         before = budget._offset.clone()
