@@ -12,6 +12,7 @@ from planner_cases import STEEP, table
 
 from dspark_ops import Planner, RanksDiffer
 from dspark_ops.planner import Graphs, JointRule, Local, MaximumRule, PlanningCost
+from dspark_ops.planner._agreement import FALL_BACK
 
 WIDTH = 4
 GRAPHS = Graphs([(rows, slots) for slots in (4, 16, 40) for rows in range(slots, slots * WIDTH + 1, slots // 2)], WIDTH)
@@ -74,14 +75,14 @@ def test_a_lone_rank_agrees_with_itself(rule: MaximumRule | JointRule) -> None:
 def test_one_without_a_plan_makes_all_fall_back(rule: MaximumRule | JointRule) -> None:
     r = Random(1)
     ranks = [random_local(r, 4), Local(3, -1), Local(0, 0)]
-    assert rule.choose(reduced(rule, ranks)) == (-1, None)
+    assert rule.choose(reduced(rule, ranks)) == FALL_BACK
     assert rule.choose(reduced(rule, [ranks[0], ranks[2]])).graph is not None
-    assert rule.choose(reduced(rule, [ranks[2]] * 3)) == (-1, None), "nobody has requests"
+    assert rule.choose(reduced(rule, [ranks[2]] * 3)) == FALL_BACK, "nobody has requests"
 
 
 def test_joint_rule_falls_back_where_no_graph_holds_the_requests() -> None:
     rule = JointRule(GRAPHS, COST)
-    assert rule.choose(reduced(rule, [random_local(Random(2), 41), random_local(Random(3), 1)])) == (-1, None)
+    assert rule.choose(reduced(rule, [random_local(Random(2), 41), random_local(Random(3), 1)])) == FALL_BACK
 
 
 def test_joint_rule_tells_tables_that_have_come_to_differ() -> None:

@@ -38,6 +38,7 @@ class Agreed(NamedTuple):
 
     rows: int  # -1: all fall back
     graph: Graph | None  # None: eager
+    ns: int = 0  # the step's time, where agreeing took it into account
 
 
 FALL_BACK = Agreed(-1, None)
@@ -160,4 +161,4 @@ class JointRule:
         if best[0] < full[0]:
             gain, needed = best[1] * full[2] * 1_000_000, full[1] * (best[2] + self._overhead) * (1_000_000 + self._ppm)
             best = best if gain > needed else full
-        return Agreed(best[0], Graph(best[0], slots))
+        return Agreed(best[0], Graph(best[0], slots), best[2] if self._cost else 0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from .. import _checks
 from ..cost import MAX_NS, StepCost
 from ._identity import fingerprint
+
+_CPU = torch.device("cpu")  # made once: the row is asked for in every step
 
 
 class Span(NamedTuple):
@@ -50,7 +53,7 @@ class PlanningCost:
     def row(self, requests: int) -> Tensor:
         """int32 ns by rows, long enough for any plan of so many requests; few different lengths, so few rows."""
         rows = min(1 << (requests * self._width).bit_length(), _checks.MAX_VERIFY_ROWS)
-        return self.model.row(rows, num_reqs=requests)
+        return self.model.row(rows, _CPU, requests)
 
     def mark(self, slots: int) -> int:
         """24 bits of the model's fingerprint, taken anew when its row for so many requests is another."""

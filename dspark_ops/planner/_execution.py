@@ -30,7 +30,9 @@ def execute(planner: LocalPlanner, asked: Asked, agreed: Agreed, fill: bool, set
         budget = max(0, min(graph.rows if graph else agreed.rows, own.full) - own.least)
     if graph is not None and planner.graphs is not None:
         tiers = planner.graphs.tiers[graph.slots]
-        if planner.cost is not None:
+        if agreed.ns:
+            ns = agreed.ns
+        elif planner.cost is not None:
             ns = planner.cost.at_tiers(graph.slots, tiers, asked.context_tokens)[tiers.index(graph.rows)]
         if fill and own.reason == "planned" and own.tier_tau is not None:
             tau = own.tier_tau[0][planner.graphs.rows.index(graph.rows)]

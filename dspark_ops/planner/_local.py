@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +13,7 @@ from ..ops import _planning
 from ..ops.plan_budget import plan_budget
 from ..ops.prefix_survival import prefix_survival
 from ..tiers import tier_row
-from ._costs import PlanningCost
+from ._costs import PlanningCost, Span
 from ._decision import Reason
 from ._graphs import Graphs
 from ._ring import Entry
@@ -121,19 +120,27 @@ class LocalPlanner:
             return Own("bypass", least, full, full - least, ns=span.full_ns)
         if rules.search == "first_drop":
             ppm = 0  # it compares each budget with the one before it, not with the full one
-        survival = self.survival(requests)
-        # Whatever back end is forced for the device's tensors, these are the host's.
-        with nullcontext() if _backends.forced_namespace is None else _backends.on_host():
-            prefix_survival(
-                history.confidence, slots=slots, generation=history.generation, expected=generation, out=survival
-            )
-            plan_budget(
-                survival, span.row, span.base, search=rules.search, caps=caps, min_verify_len=rules.min_verify_len,
-                max_verify_len=rules.max_verify_len, survival_eps=rules.survival_eps, max_rows=rules.max_rows,
-                min_gain_ppm=min(ppm, 1_000_000), tiers=self._tiers, out=self.stats, out_tier_tau=self._tier_tau,
-            )  # fmt: skip
+        if _backends.forced_namespace is None:
+            self._search(history, slots, generation, caps, span, ppm)
+        else:
+            with _backends.on_host():  # whatever is forced for the device's tensors, these are the host's
+                self._search(history, slots, generation, caps, span, ppm)
         budget, _, _, tau, ns = self.stats.tolist()
         return Own("planned", least, full, budget, tau, ns, None if self._tier_tau is None else self._tier_tau.tolist())
+
+    def _search(
+        self, history: Entry, slots: Tensor, generation: Tensor, caps: Tensor | None, span: Span, ppm: int
+    ) -> None:
+        """The two operators, into the workspaces."""
+        rules, survival = self.rules, self.survival(slots.shape[0])
+        prefix_survival(
+            history.confidence, slots=slots, generation=history.generation, expected=generation, out=survival
+        )
+        plan_budget(
+            survival, span.row, span.base, search=rules.search, caps=caps, min_verify_len=rules.min_verify_len,
+            max_verify_len=rules.max_verify_len, survival_eps=rules.survival_eps, max_rows=rules.max_rows,
+            min_gain_ppm=min(ppm, 1_000_000), tiers=self._tiers, out=self.stats, out_tier_tau=self._tier_tau,
+        )  # fmt: skip
 
     def _still_flat(self, cost: PlanningCost, requests: int) -> bool:
         """Whether a flat table is so still: one that learns has another row by then."""
