@@ -25,6 +25,8 @@ from ._ranks import Ranks
 from ._ring import LagRing
 from ._statistics import Statistics
 
+_RULES, _IDENTITIES = ("maximum", "joint"), ("check", "broadcast")
+
 
 class Planner(Deciding):
     """Decides on the host, before each step's launch, how many rows it verifies and which captured graph it replays.
@@ -110,16 +112,7 @@ class Planner(Deciding):
         keep: int = 1024,
     ) -> None:
         _checks.integer("slots", slots, 1, _checks.MAX_VERIFY_ROWS)
-        _checks.integer("lag", lag, 0, 1 << 10)
-        if lag == 0 and search is None:
-            raise ValueError(
-                "search: must be named with lag 0, where this step's own confidences set the budget: 'global' is "
-                "lossless with greedy acceptance only, 'first_drop' always; best of all, let lag be at least 1"
-            )
-        _choice("rule", rule, "maximum", "joint")
-        _choice("identity", identity, "check", "broadcast")
-        if cost is not None and getattr(cost, "gamma", None) not in (None, gamma):
-            raise ValueError(f"cost: measured for γ = {getattr(cost, 'gamma', None)}, expected γ = {gamma}")
+        _check_options(cost, gamma, lag, search, rule, identity, graphs is not None)
         rules = Rules(
             gamma=gamma, search=search or "global", min_verify_len=min_verify_len, max_verify_len=max_verify_len,
             survival_eps=survival_eps, max_rows=max_rows, min_gain_ppm=min_gain_ppm, overhead_ns=overhead_ns,
@@ -132,9 +125,7 @@ class Planner(Deciding):
         self._rules = rules
         self._fill = fill_tier or rule == "joint"
         self._rule: Rule = MaximumRule(self._graphs)
-        if rule == "joint":
-            if self._graphs is None:
-                raise ValueError("rule: 'joint' chooses among graphs; give graphs=")
+        if rule == "joint" and self._graphs is not None:
             self._rule = JointRule(self._graphs, priced, min_gain_ppm, overhead_ns)
         self._lag = lag
         self._device = torch.empty(0, device=device).device  # with its index
@@ -219,6 +210,21 @@ class Planner(Deciding):
         return kept
 
 
-def _choice(name: str, value: str, *known: str) -> None:
-    if value not in known:
-        raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+def _check_options(
+    cost: StepCost | None, gamma: int, lag: int, search: str | None, rule: str, identity: str, has_graphs: bool
+) -> None:
+    """What concerns more than one option, or none of the parts that check their own."""
+    for name, value, known in (("rule", rule, _RULES), ("identity", identity, _IDENTITIES)):
+        if value not in known:
+            raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+    if rule == "joint" and not has_graphs:
+        raise ValueError("rule: 'joint' chooses among graphs; give graphs=")
+    _checks.integer("lag", lag, 0, 1 << 10)
+    if lag == 0 and search is None:
+        raise ValueError(
+            "search: must be named with lag 0, where this step's own confidences set the budget: 'global' is lossless "
+            "with greedy acceptance only, 'first_drop' always; best of all, let lag be at least 1"
+        )
+    measured_for = getattr(cost, "gamma", None)
+    if measured_for not in (None, gamma):
+        raise ValueError(f"cost: measured for γ = {measured_for}, expected γ = {gamma}")
