@@ -1,6 +1,7 @@
 """Operators for confidence-scheduled speculative decoding (DSpark): plan verify lengths, build ragged metadata."""
 
 from ._backends import available_backends, backends, use_backend
+from .ascend_metadata import AscendTable, AscendVerifyMetadata, StateBlocks, StateRing, ascend_verify_metadata
 from .cost import AdditiveTable, ContextTable, FloorTable, OnlineCost, StepCost, TierGroup, TierTable, load_cost_table
 from .ops._accepted import Accepted
 from .ops.accept_greedy import accept_greedy
@@ -24,6 +25,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Accepted",
     "AdditiveTable",
+    "AscendTable",
+    "AscendVerifyMetadata",
     "CompressorEntries",
     "CompressorLayout",
     "CompressorTable",
@@ -37,11 +40,14 @@ __all__ = [
     "RaggedLayout",
     "RanksDiffer",
     "Schedule",
+    "StateBlocks",
+    "StateRing",
     "StepCost",
     "TierGroup",
     "TierTable",
     "accept_greedy",
     "allocate_verify_lens",
+    "ascend_verify_metadata",
     "available_backends",
     "backends",
     "capture_lens",
