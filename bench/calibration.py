@@ -51,9 +51,9 @@ VARIANTS: dict[str, Fit] = {
     "affine, ridge 0.001": lambda s: fit_affine(s, ridge=0.001),
     "affine, ridge 30": lambda s: fit_affine(s, ridge=30.0),
     "affine, one scale": lambda s: fit_affine(s, shared_scale=True),
-    "affine + offset (eta 0.1, no decay)": lambda s: with_rule(fit_affine(s), OffsetRule(0.1)),
-    "affine + offset (eta, decay chosen)": lambda s: fit_offset_rule(s, fit_affine(s)),
-    "affine + offset, affine refitted under it": fit_affine_offset,
+    "affine+offset (eta 0.1, no decay)": lambda s: with_rule(fit_affine(s), OffsetRule(0.1)),
+    "affine+offset (eta, decay chosen)": lambda s: fit_offset_rule(s, fit_affine(s)),
+    "affine+offset, affine refitted under it": fit_affine_offset,
     "affine, one scale + offset (chosen)": lambda s: fit_offset_rule(s, fit_affine(s, shared_scale=True)),
 }
 
@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, required=True)
     arguments = parser.parse_args()
     with one_thread():
-        results = measure(arguments.traces, print)
+        results = measure(arguments.traces, lambda text: print(text, flush=True))
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     write_atomic(arguments.json, json.dumps(rounded({"versions": versions, **results})) + "\n")
 

@@ -179,6 +179,21 @@ def capture_layout(case: Case, device: str) -> None:
 
 
 @_checker
+def sts_fit(case: Case, device: str) -> None:
+    """Sequential temperature scaling: the same temperatures and the same calibration errors."""
+    mask = _floats(case["prefix_mask"], device)
+    samples = Samples(_floats(case["logits"], device), mask.sum(1).long(), "greedy")
+    fitted = fit_sts(samples, _floats(case["grid"], device), case["num_bins"])
+    for name in ("temperatures", "ece_before", "ece_after"):
+        got, want = getattr(fitted, name), case[name]
+        if len(got) != len(want):
+            raise Mismatch(f"{name} has {len(got)} values, expected {len(want)}")
+        for k, (a, b) in enumerate(zip(got, want, strict=True)):
+            # The order of a float64 sum is the machine's choice; a temperature is one of the grid.
+            close(f"{name}[{k}]", a, b, 0.0 if name == "temperatures" else 1e-9)
+
+
+@_checker
 def cost_fit(case: Case, device: str) -> None:
     """The additive fit of measured cells and its residuals, and the table by rows only."""
     cells, bin_rows = CostCells.from_list(case["cells"]), case["mbin_w"]
@@ -203,18 +218,3 @@ def cost_fit(case: Case, device: str) -> None:
     for field, want in case["sps_table"].items():
         if by_rows[field] != want:
             raise Mismatch(f"sps_table.{field} is {by_rows[field]}, expected {want}")
-
-
-@_checker
-def sts_fit(case: Case, device: str) -> None:
-    """Sequential temperature scaling: the same temperatures and the same calibration errors."""
-    mask = _floats(case["prefix_mask"], device)
-    samples = Samples(_floats(case["logits"], device), mask.sum(1).long(), "greedy")
-    fitted = fit_sts(samples, _floats(case["grid"], device), case["num_bins"])
-    for name in ("temperatures", "ece_before", "ece_after"):
-        got, want = getattr(fitted, name), case[name]
-        if len(got) != len(want):
-            raise Mismatch(f"{name} has {len(got)} values, expected {len(want)}")
-        for k, (a, b) in enumerate(zip(got, want, strict=True)):
-            # The order of a float64 sum is the machine's choice; a temperature is one of the grid.
-            close(f"{name}[{k}]", a, b, 0.0 if name == "temperatures" else 1e-9)

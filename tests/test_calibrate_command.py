@@ -62,7 +62,7 @@ def test_json_is_all_of_stdout_and_a_kind_may_be_named(tmp_path: Path) -> None:
     code, text, _ = run(SAMPLED, "--head", "z_refit", "--kind", "sts", "--out", str(out), "--json")
     report = json.loads(text)
     assert code == 0 and report["kind"] == "sts" and report["calibration"] == json.loads(out.read_text())
-    assert [c["name"] for c in report["candidates"]] == ["none", "sts", "affine", "affine + offset"]
+    assert [c["name"] for c in report["candidates"]] == ["none", "sts", "affine", "affine+offset"]
     assert report["acceptance"] == "sampled" and len(report["candidates"][0]["cumulative"]) == 7
     assert "NaN" not in text
 

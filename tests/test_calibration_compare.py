@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
 from dspark_ops._threads import one_thread
-from dspark_ops.calibration import Samples, StsCalibration, fit_affine, fit_sts, follow_offsets, identity
+from dspark_ops.calibration import OffsetRule, Samples, StsCalibration, fit_affine, fit_sts, follow_offsets, identity
 from dspark_ops.calibration.choose import choose
 from dspark_ops.calibration.compare import Candidate, Comparison, compare
 from dspark_ops.calibration.simulate import Schedule, best_fixed, schedule, simulate, simulate_oracle
-from dspark_ops.cost_cells import CostCells
+from dspark_ops.cost.cells import CostCells
 from dspark_ops.metrics import prefix_outcome
 from dspark_ops.replay import Options, replay, step_rows
 from dspark_ops.trace import Trace
@@ -57,17 +58,17 @@ def test_greedy_outcomes_of_an_overconfident_head(found: Comparison) -> None:
     none, sts, affine, offset = (eces(found, c.name) for c in found.candidates)
     assert none[0] > 0.15 and 0.08 < sts[0] < none[0] and affine[0] < 0.03 and offset[0] < 0.04
     by_name = {c["name"]: c for c in found.as_dict()["candidates"]}
-    assert by_name["affine + offset"]["brier"] < by_name["affine"]["brier"] < by_name["sts"]["brier"]
+    assert by_name["affine+offset"]["brier"] < by_name["affine"]["brier"] < by_name["sts"]["brier"]
     auroc = {name: c["cumulative"][0]["auroc"] for name, c in by_name.items()}
-    assert auroc["affine + offset"] > auroc["affine"] + 0.02
+    assert auroc["affine+offset"] > auroc["affine"] + 0.02
     speed = {name: c["throughput"][16]["over_best_fixed"] for name, c in by_name.items()}
-    assert speed["affine + offset"] > speed["affine"] > speed["none"] + 0.01
+    assert speed["affine+offset"] > speed["affine"] > speed["none"] + 0.01
     assert found.oracle[16] > 1.25
-    assert found.ship == "affine + offset" and len(found.reasons) == 3
+    assert found.ship == "affine+offset" and len(found.reasons) == 3
 
 
 def test_the_bias_of_tau_goes_with_the_calibration(found: Comparison) -> None:
-    (none,), (offset,) = (found[name].tau.by("batch", "lag", "acceptance") for name in ("none", "affine + offset"))
+    (none,), (offset,) = (found[name].tau.by("batch", "lag", "acceptance") for name in ("none", "affine+offset"))
     assert (none["batch"], none["lag"], none["acceptance"]) == (16, 1, "greedy")
     assert none["bias"] < -2 and abs(offset["bias"]) < 1
     assert sum(b["steps"] for b in found["none"].tau.by("tier")) == none["steps"]
@@ -125,6 +126,19 @@ def test_simulate_equals_the_replay(greedy: Trace, cells: CostCells, search: str
     length, fixed = best_fixed(Samples.from_trace(greedy, "z"), steps, cells.step_ns(16, 16 * 8))
     assert length == report["best_fixed"]["verify_len"]
     assert fixed.tokens_per_second == pytest.approx(report["best_fixed"]["tokens_per_second"])
+
+
+def test_simulated_offsets_are_each_requests_own(greedy: Trace) -> None:
+    """At a flat cost all is verified, so slots reused in any order must predict what each request alone would."""
+    samples = Samples.from_trace(greedy, "z")
+    rule = OffsetRule(0.3, 0.95)
+    calibration = msgspec.structs.replace(fit_affine(samples), offset=rule)
+    steps = schedule(samples, 12, seed=5)
+    run = simulate(samples, steps, torch.full((12 * 8 + 1,), 1000, dtype=torch.int32), calibration, "global")
+    survival = follow_offsets(samples, calibration)[0].double().cumprod(1)
+    (tau,) = run.tau.by()
+    assert tau["predicted"] == pytest.approx(12 + float(survival[steps.rows].sum()) / len(steps.rows), rel=1e-5)
+    assert run.counts.accepted == int(samples.correct_len[steps.rows].sum())
 
 
 def test_the_oracle_wastes_nothing(greedy: Trace, cells: CostCells) -> None:

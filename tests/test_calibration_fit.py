@@ -150,6 +150,12 @@ def test_follow_offsets_is_the_operator_one_request_at_a_time() -> None:
         assert float(used.abs().max()) <= 0.800001
 
 
+def test_observed_drafts_are_checked() -> None:
+    samples = synthetic([1.0], [0.0], steps=40)
+    with pytest.raises(ValueError, match=r"observed: expected an int in \[1, 1\], got 2"):
+        follow_offsets(samples, fit_affine(samples), observed=2)
+
+
 def test_offsets_do_not_look_ahead() -> None:
     samples = synthetic([1.0], [0.0], steps=80, spread=1.0)
     calibration = AffineCalibration(scale=[1.0], bias=[0.0], acceptance="greedy", offset=OffsetRule(0.2))

@@ -126,6 +126,8 @@ def test_sglangs_shard_needs_the_event_named(tmp_path: Path) -> None:
         ({"logits": Z, "prefix_mask": torch.ones(2, 2)}, r"prefix_mask: expected shape \[2, 3\]"),
         ({"logits": Z, "prefix_mask": torch.tensor([[0.0, 1, 0]] * 2)}, "prefix_mask: expected rows of ones"),
         ({"logits": Z, "prefix_mask": torch.full((2, 3), 0.5)}, "prefix_mask: expected rows of ones"),
+        ({"logits": Z, "prefix_mask": torch.ones(2, 3), "request": [1, 2]}, "request: expected a tensor, got list"),
+        ({"logits": Z, "prefix_mask": torch.ones(2, 3), "request": torch.ones(3).long()}, "request: expected integers"),
         ({"logits": Z * torch.nan, "prefix_mask": torch.ones(2, 3)}, "logits: expected finite"),
     ],
 )

@@ -146,7 +146,7 @@ def test_tau_bias_by_bucket() -> None:
     greedy, sampled = bias.by("acceptance")
     assert greedy["acceptance"] == "greedy" and greedy["steps"] == 4
     assert greedy["bias"] == pytest.approx((-1 + 1 - 3 + 0) / 4)
-    assert sampled["bias"] == 2.0 and math.isnan(sampled["standard_error"])
+    assert sampled["bias"] == 2.0 and sampled["standard_error"] is None
     (first,) = [b for b in bias.by("batch", "lag") if (b["batch"], b["lag"]) == (8, 1)]
     assert (first["predicted"], first["actual"], first["bias"]) == (11.0, 10.0, -1.0)
     # The sample deviation of -1, 1, -3 over the root of 3.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import torch
 from torch import Tensor
 
@@ -33,7 +34,7 @@ CANDIDATES: dict[str, Fit] = {  # from the simplest on
     "none": lambda s: identity(s.gamma, s.acceptance),
     "sts": fit_sts,
     "affine": fit_affine,
-    "affine + offset": fit_affine_offset,
+    "affine+offset": fit_affine_offset,
 }
 BATCHES = (8, 16, 32)
 FOLDS = 2
@@ -64,6 +65,7 @@ class Candidate:
             "conditional": [s.as_dict() for s in conditional],
             "brier": everything.brier,
             "log_loss": log_loss(self.confidence, samples.correct_len),
+            "fitted": [_parameters(c) for c in self.fitted],
             "throughput": {
                 batch: {
                     "over_best_fixed": mean(ratios),
@@ -75,6 +77,12 @@ class Candidate:
             },
             "tau": self.tau.by("batch", "lag"),
         }
+
+
+def _parameters(calibration: Calibration) -> dict[str, Any]:
+    scale, bias = calibration.scale_bias()
+    rule = calibration.offset_rule
+    return {"scale": scale, "bias": bias, "offset": None if rule is None else msgspec.to_builtins(rule)}
 
 
 @dataclass

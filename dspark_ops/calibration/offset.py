@@ -12,6 +12,7 @@ import msgspec
 import torch
 from torch import Tensor
 
+from .. import _checks
 from ..metrics import score_cumulative
 from ..ops.prefix_survival import prefix_survival
 from .affine import fit_affine
@@ -35,6 +36,8 @@ def follow_offsets(samples: Samples, calibration: Calibration, observed: int | N
         confidence float32 [S, γ] as predicted *before* each step's outcome, and the offset float32 [S] it used.
     """
     gamma, rule = samples.gamma, calibration.offset_rule
+    if observed is not None:
+        _checks.integer("observed", observed, 1, gamma)
     operands = calibration.operands()
     if rule is None:
         zeros = torch.zeros(len(samples))
@@ -92,7 +95,7 @@ def fit_offset_rule(
     return msgspec.structs.replace(with_rule[best], ece_after=after)
 
 
-def fit_affine_offset(samples: Samples, ridge: float = 1.0) -> AffineCalibration:
+def fit_affine_offset(samples: Samples, ridge: float = 1.0, dataset: str = "") -> AffineCalibration:
     """Scale, bias and offset rule for service together.
 
     Scale and bias are fitted, a rule is chosen, and both are fitted again with the offsets in place: once an offset
@@ -100,4 +103,4 @@ def fit_affine_offset(samples: Samples, ridge: float = 1.0) -> AffineCalibration
     """
     first = fit_offset_rule(samples, fit_affine(samples, ridge))
     offset = follow_offsets(samples, first)[1]
-    return fit_offset_rule(samples, fit_affine(samples, ridge, offset))
+    return fit_offset_rule(samples, fit_affine(samples, ridge, offset, dataset=dataset))

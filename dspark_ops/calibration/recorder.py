@@ -152,7 +152,7 @@ def load_shards(paths: Sequence[str | os.PathLike[str]], acceptance: str | None 
     for path in paths:
         try:
             parts.append(_read_shard(Path(path), acceptance))
-            Samples.concatenate([parts[0], parts[-1]][-len(parts) :])
+            parts[0].check_joins(parts[-1])
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     return Samples.concatenate(parts)
@@ -172,9 +172,12 @@ def _read_shard(path: Path, acceptance: str | None) -> Samples:
         raise ValueError(f"prefix_mask: expected shape {list(logits.shape)}, got {list(mask.shape)}")
     if mask.dim() != 2 or not torch.equal(mask.float(), mask.float().cummin(1).values.eq(1).float()):
         raise ValueError("prefix_mask: expected rows of ones followed by zeros")
+    request = shard.get("request")
+    if request is not None and not isinstance(request, Tensor):
+        raise ValueError(f"request: expected a tensor, got {type(request).__name__}")
     said = shard.get("acceptance", acceptance)
     if said is None:
         raise ValueError(f"acceptance: the file does not say which event it holds, name it: {', '.join(ACCEPTANCES)}")
     if acceptance is not None and said != acceptance:
         raise ValueError(f"acceptance: expected {acceptance}, got {said}")
-    return Samples(logits.float(), mask.sum(1).long(), said, shard.get("request"))
+    return Samples(logits.float(), mask.sum(1).long(), said, request)

@@ -81,19 +81,23 @@ class Samples:
             rows.setdefault(request, []).append(row)
         return [torch.tensor(r) for r in rows.values()]
 
+    def check_joins(self, other: Samples) -> None:
+        """Raise ValueError unless `other` has the same γ and holds the same event."""
+        if other.gamma != self.gamma:
+            raise ValueError(f"samples: expected γ = {self.gamma} in every part, got {other.gamma}")
+        if other.acceptance != self.acceptance:
+            raise ValueError(
+                f"samples: {self.acceptance} and {other.acceptance} acceptance are different events, "
+                "expected parts of one"
+            )
+
     @classmethod
     def concatenate(cls, parts: Sequence[Samples]) -> Samples:
         """One after the other; ValueError unless all have the same γ and hold the same event."""
         if not parts:
             raise ValueError("samples: expected at least one part, got none")
         for part in parts[1:]:
-            if part.gamma != parts[0].gamma:
-                raise ValueError(f"samples: expected γ = {parts[0].gamma} in every part, got {part.gamma}")
-            if part.acceptance != parts[0].acceptance:
-                raise ValueError(
-                    f"samples: {parts[0].acceptance} and {part.acceptance} acceptance are different events, "
-                    "expected parts of one"
-                )
+            parts[0].check_joins(part)
         requests = [p.request for p in parts if p.request is not None]
         return cls(
             torch.cat([p.logits for p in parts]),

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from .. import _checks
 from .._files import write_atomic
-from ..cost.step_cost import Device
 from ..ops.update_offset import update_offset
 from .samples import GREEDY, check_acceptance
 
@@ -98,7 +97,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         """How requests' offsets learn; None if they have none."""
         return None
 
-    def operands(self, device: Device = "cpu") -> Operands:
+    def operands(self, device: str | torch.device = "cpu") -> Operands:
         """The keyword arguments `scale` and (if there is one) `bias` of `allocate_verify_lens` and `prefix_survival`.
 
         float32 [γ], cached per device: do not write into them.

@@ -41,8 +41,9 @@ Layout = tuple[int, Sequence[int], Sequence[int]]  # num_reqs, tiers, rows of ea
 
 def _knots(tiers: Sequence[int], eager: Sequence[int]) -> list[int]:
     """Rows past the last tier between which T is taken to be linear: at least two, the measured ones among them."""
+    eager = [rows for rows in eager if rows <= _checks.MAX_VERIFY_ROWS]
     if not tiers:
-        return list(eager) if len(eager) > 1 else [eager[0], 2 * eager[0]]
+        return eager if len(eager) > 1 else [eager[0], 2 * eager[0]]
     last = tiers[-1]
     ends = {last + 1, 2 * last, min(4 * last, _checks.MAX_VERIFY_ROWS)}
     return sorted(ends | {rows for rows in eager if rows > last})

@@ -14,7 +14,10 @@ MAX_NS = (1 << 31) - 1
 
 @runtime_checkable
 class StepCost(Protocol):
-    """T(M) = base + row[M] in ns, which kernels clamp into [1, 2^31 - 1]."""
+    """T(M) = base + row[M] in ns, which kernels clamp into [1, 2^31 - 1].
+
+    A model that was made for one γ may say so in an attribute `gamma`; the operators then refuse any other.
+    """
 
     def row(self, max_rows: int, device: Device = "cpu", num_reqs: int = 1) -> Tensor:
         """Token-side cost in ns by rows, int32 [max_rows + 1]; cached and shared, so never write to it."""

@@ -58,14 +58,13 @@ class TierGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.tiers[-1] if self.tiers else -1
 
     def growth(self) -> float:
-        """Seconds per row past the last sample: the slope of the last two, eager ones if there are two.
+        """Seconds per row past the last sample: the slope of the last two, eager ones if there are any.
 
         Where that is not above 0, or there is only one, time in proportion to rows. Never flat: a flat end would make
         every further row look free.
         """
-        few = len(self.eager_rows) < 2 and (self.eager_rows or len(self.tiers) < 2)
         rows, seconds = (self.eager_rows, self.eager_seconds) if self.eager_rows else (self.tiers, self.tier_seconds)
-        slope = 0.0 if few else (seconds[-1] - seconds[-2]) / (rows[-1] - rows[-2])
+        slope = 0.0 if len(rows) < 2 else (seconds[-1] - seconds[-2]) / (rows[-1] - rows[-2])
         return slope if slope > 0 else seconds[-1] / max(rows[-1], 1)
 
     def past_tiers(self, max_rows: int) -> tuple[list[int], list[float]]:

@@ -113,6 +113,6 @@ def visible_len(
     if stop_tokens is not None:
         place = torch.arange(width, device=out_tokens.device)
         stops = torch.isin(out_tokens, stop_tokens) & (place < commit_len[:, None])
-        first = torch.where(stops, place, width).amin(1, keepdim=False) if width else shown
+        first = torch.where(stops, place, width).amin(1)
         shown = torch.minimum(shown, torch.where(first < width, first + int(include_stop), shown))
     return shown

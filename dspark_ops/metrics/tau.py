@@ -41,7 +41,7 @@ class _Sums:
             "predicted": self.predicted / self.steps,
             "actual": self.actual / self.steps,
             "bias": bias,
-            "standard_error": math.sqrt(variance / (self.steps - 1)) if self.steps > 1 else math.nan,
+            "standard_error": math.sqrt(variance / (self.steps - 1)) if self.steps > 1 else None,
         }
 
 
@@ -70,7 +70,7 @@ class TauBias:
         """Per combination of these fields of `Bucket` (none: over everything), ascending.
 
         Each: the fields, then steps, predicted and actual (tokens per step), bias = E[actual - predicted] and its
-        standard_error.
+        standard_error (None for a single step).
         """
         unknown = [n for n in names if n not in Bucket._fields]
         if unknown:
