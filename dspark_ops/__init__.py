@@ -18,6 +18,7 @@ from .ops.scatter_to_strided import scatter_to_strided
 from .ops.schedule_verify_lens import Schedule, schedule_verify_lens
 from .ops.state_rows import state_blocks, state_rows
 from .ops.update_offset import update_offset
+from .planner import Decision, Planner, RanksDiffer
 
 __version__ = "0.1.0"
 
@@ -30,11 +31,14 @@ __all__ = [
     "CompressorLayout",
     "CompressorTable",
     "ContextTable",
+    "Decision",
     "FloorTable",
     "OnlineCost",
     "PaddedLens",
     "Plan",
+    "Planner",
     "RaggedLayout",
+    "RanksDiffer",
     "Schedule",
     "StateBlocks",
     "StateRing",

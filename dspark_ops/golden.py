@@ -25,6 +25,7 @@ from .ops.prefix_survival import prefix_survival
 from .ops.ragged_layout import ragged_layout as run_ragged_layout
 from .ops.scatter_to_strided import scatter_to_strided
 from .ops.schedule_verify_lens import schedule_verify_lens as run_schedule_verify_lens
+from .planner import Planner
 from .testing import Mismatch
 
 Case = dict[str, Any]
@@ -91,6 +92,26 @@ def plan_budget(case: Case, device: str) -> None:
     # Ours is whole nanoseconds, theirs is not.
     close("step seconds", step_ns * 1e-9, case["predicted_step_seconds"], 1e-6)
     close("tokens per second", tau / (step_ns * 1e-9), case["predicted_theta"], 2e-5)
+
+
+@_checker
+def budget_planner(case: Case, device: str) -> None:
+    """Budgets over time: confidences that come so many observations late, slots that change hands."""
+    kind = FloorTable if "sample_steps_per_sec" in case["table"] else AdditiveTable
+    cost = kind.from_json(json.dumps(case["table"]))
+    lag = case["carry_steps"]
+    planner = Planner(cost, gamma=case["gamma"], slots=case["pool_size"], lag=lag, search="global", bypass=False)
+    for i, step in enumerate(case["steps"]):
+        slots, generation = _int64(step["slots"], "cpu"), _int64(step["generation"], "cpu")
+        current = _int64(step["current_generation"], "cpu")
+        seen = (slots, _floats(step["confidence"], "cpu"), generation)
+        if lag == 0:
+            planner.observe(*seen)
+        decision = planner.decide(slots, generation=current)
+        if lag > 0:
+            planner.observe(*seen)
+        if decision.budget != step["budget"]:
+            raise Mismatch(f"steps[{i}].budget is {decision.budget}, expected {step['budget']}")
 
 
 @_checker

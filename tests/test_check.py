@@ -31,6 +31,7 @@ def test_golden_file_passes(name: str, backend: str) -> None:
 CORRUPTED = {
     "schedule_verify_lens": ["survival", "verify_lens"],
     "plan_budget": ["budget", "predicted_tau", "predicted_step_seconds", "predicted_theta"],
+    "budget_planner": ["steps"],
     "tiers": ["local_tier_rows", "fill_budget", "dp_tier_rows", "round_up"],
     "ragged_layout": ["cu_seqlens", "row_request", "row_offset", "verify_ids", "strided", "padded", "padded_capped"],
     "cost_fit": ["bias", "alpha", "theta", "rms_ms", "r2", "relative_error_percent", "mbin_w", "sps_table"],
@@ -41,7 +42,10 @@ CORRUPTED = {
 
 
 def raised(value: Any) -> Any:
-    """The same nested value with its first number made wrong."""
+    """The same nested value with its first number made wrong; of an object, the last one's."""
+    if isinstance(value, dict):
+        last = list(value)[-1]
+        return value | {last: raised(value[last])}
     if isinstance(value, list):
         return [raised(value[0]), *value[1:]]
     if isinstance(value, dict):

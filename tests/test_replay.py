@@ -11,7 +11,7 @@ import pytest
 import tiny_trace
 import torch
 
-import dspark_ops.replay as module
+import dspark_ops.replay.demo as module
 from dspark_ops.cost.cells import CostCells
 from dspark_ops.replay import Options, Violation, replay, step_rows
 from dspark_ops.trace import Trace
