@@ -77,7 +77,9 @@ def compressor_cases() -> Iterator[Case]:
     """Requests around 1792 and entries around 448 at a time; pages of one entry; every value that needs 64 bits."""
     rng = Random(1)
 
-    def table(ratio: int, batch: int, size: int = 16, pad: int = -1, high: int = 9999, dtype: Any = I32) -> dict:
+    def table(
+        ratio: int, batch: int, size: int = 16, pad: int = -1, high: int = 9999, dtype: torch.dtype = I32
+    ) -> dict[str, Any]:
         pages = ints(rng, batch * 40, -1, high, dtype).reshape(batch, 40)
         return {"ratio": ratio, "pages": pages, "size": size, "pad": pad}
 
@@ -223,8 +225,8 @@ def typical_step(batch: int) -> Iterator[tuple[str, Case]]:
     yield "state_rows", (cu, lens, start, slot, None, None, 128, 1, 256, 0, 0, poison([batch, 136], I32))
     maps = paged_maps(rng, I64, 64)
     yield "state_rows", (cu, lens, start % 500, slot % 40, *maps[:2], 4, 2, 16, 64, 0, poison([batch, 16], I32))
-    table = torch.randint(1, 9999, [batch, 1024], dtype=I32)
-    yield "state_blocks", (table, lens, start, 128, 1, 128, poison([batch, 1024], I32))
+    blocks = torch.randint(1, 9999, [batch, 1024], dtype=I32)
+    yield "state_blocks", (blocks, lens, start, 128, 1, 128, poison([batch, 1024], I32))
     yield "pad_to_bucket", (lens, 9 * batch, -1, poison([batch + 3], I32), poison([batch + 3], I32))
 
 
