@@ -82,11 +82,7 @@ def counters() -> dict[str, int]:
 def compile_command() -> list[str]:
     """The compiler and the flags that every unit shares."""
     flags = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"]
-    return [
-        _emulation.COMPILER,
-        *flags,
-        *_emulation.include(_emulation.sources() / "emulation/ascendc_on_host/include"),
-    ]
+    return [_emulation.COMPILER, *flags, *_emulation.include("emulation/ascendc_on_host/include")]
 
 
 def build() -> Path:

@@ -53,13 +53,19 @@ void check_blocks(Launch<P> launch, const P& params, uint32_t cores, uint32_t bl
   expect(seen.blocks == blocks, "the number of blocks");
 }
 
+// Small numbers, so that products of sizes stay in range.
 template <class P>
 P patterned() {
   P params;
   auto* bytes = reinterpret_cast<unsigned char*>(&params);
-  for (size_t i = 0; i < sizeof(P); ++i) bytes[i] = (unsigned char)(i * 37 + 11);
+  for (size_t i = 0; i < sizeof(P); ++i) bytes[i] = i % 8 < 2 ? (unsigned char)(i * 37 + 11) : 0;
   return params;
 }
+
+// A count of tables that the host side walks through.
+template <class P>
+void bound(P&) {}
+void bound(dspark::CompressorLayoutParams& p) { p.tables = 2; }
 
 }  // namespace
 
@@ -71,7 +77,12 @@ DSPARK_ASCEND_OPERATORS(FAKE_STUB)
 
 int main() {
   using namespace dspark;
-#define CHECK(stem, Params, unused) check<Params>(#stem, ascend::stem, patterned<Params>());
+#define CHECK(stem, Params, unused)                 \
+  {                                                 \
+    Params params = patterned<Params>();            \
+    bound(params);                                  \
+    check<Params>(#stem, ascend::stem, params);     \
+  }
   DSPARK_ASCEND_OPERATORS(CHECK)
   const std::pair<int64_t, uint32_t> sizes[] = {{0, 1}, {1, 1}, {64, 1}, {65, 2}, {256, 4}, {9000, 40}};
   for (const auto& [batch, blocks] : sizes) {
@@ -118,6 +129,14 @@ int main() {
     move.batch = 3, move.width = 8, move.rows = 100, move.row_bytes = row_bytes;
     check_blocks<MoveRowsParams>(ascend::scatter_to_strided, move, 48, scatter);
     check_blocks<MoveRowsParams>(ascend::gather_from_strided, move, 48, gather);
+  }
+  for (const auto& [rows, blocks] : {std::pair<int64_t, uint32_t>{0, 1}, {256, 1}, {257, 2}, {1 << 20, 48}}) {
+    RaggedLayoutParams ragged = patterned<RaggedLayoutParams>();
+    ragged.rows = rows;
+    check_blocks<RaggedLayoutParams>(ascend::ragged_layout, ragged, 48, blocks);
+    CompressorLayoutParams layout = patterned<CompressorLayoutParams>();
+    layout.tables = 2, layout.table[0].capacity = rows / 2, layout.table[1].capacity = 0;
+    check_blocks<CompressorLayoutParams>(ascend::compressor_layout, layout, 48, rows > 257 ? 48 : 2);
   }
   expect(ascend::planning_workspace(512, 7) == 0, "512 requests of 7 drafts need no workspace");
   expect(ascend::planning_workspace(513, 7) == 576 * 7 * 4, "513 do");

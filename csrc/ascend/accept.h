@@ -10,8 +10,8 @@
 
 namespace dspark::ascend {
 
-constexpr uint32_t kChunk = 32;  // tokens of a request that are in the buffer at once
-constexpr uint32_t kAcceptBytes = kTileLanes * (2 * kChunk * 8 + 2 * 8 + 5 * 4 + 8) + kLearnBytes;
+constexpr uint32_t kChunkTokens = 32;  // tokens of a request that are in the buffer at once
+constexpr uint32_t kAcceptBytes = kTileLanes * (2 * kChunkTokens * 8 + 3 * 8 + 5 * 4) + kLearnBytes;
 
 class Acceptance {
  public:
@@ -19,11 +19,11 @@ class Acceptance {
       : p_(p),
         width_(p.gamma + 1),
         is_greedy_(!p.raw_correct_len),
-        is_short_(p.gamma < kChunk),
+        is_short_(p.gamma < kChunkTokens),
         prefix_(fields_.take<int64_t>(kTileLanes), p.prefix.is_int64),
         learner_(fields_, p.learning, p.gamma) {
-    drafts_ = fields_.take<int64_t>(kTileLanes * kChunk);
-    targets_ = fields_.take<int64_t>(kTileLanes * kChunk);
+    drafts_ = fields_.take<int64_t>(kTileLanes * kChunkTokens);
+    targets_ = fields_.take<int64_t>(kTileLanes * kChunkTokens);
     bonus_ = fields_.take<int64_t>(kTileLanes);
     equal_ = fields_.take<uint64_t>(kTileLanes);
     verify_lens_ = fields_.take<int32_t>(kTileLanes);
@@ -38,13 +38,13 @@ class Acceptance {
       load_requests(tile);
       if (is_greedy_) match(tile);
       else if (p_.target_tokens && is_short_) load_targets(tile, 0);
-      if (!is_greedy_ || !is_short_) load_drafts(tile, 0);
+      if (!is_greedy_ || !is_short_) load_drafts(tile, 0);  // else the comparison has left them there
       sync<HardEvent::MTE2_S>();
       sync<HardEvent::MTE2_V>();
       for (uint32_t i = 0; i < tile.count; ++i) commit(tile, i);
       store_results(tile);
       store_tokens(tile, 0);
-      for (int64_t k = kChunk; k < width_; k += kChunk) write_chunk(tile, k);
+      for (int64_t k = kChunkTokens; k < width_; k += kChunkTokens) write_chunk(tile, k);
       if (!p_.learning.offset) continue;
       sync<HardEvent::S_V>();
       learner_.run(tile, verify_lens_, correct_);
@@ -64,9 +64,9 @@ class Acceptance {
 
   // Drafts [k, k + 32) of every request.
   __aicore__ inline void load_drafts(const RequestTile& tile, int64_t k) const {
-    const uint32_t count = uint32_t(clamp64(p_.gamma - k, 0, kChunk));
+    const uint32_t count = uint32_t(clamp64(p_.gamma - k, 0, kChunkTokens));
     const Global<int64_t> drafts = global<int64_t>(p_.draft_tokens)[uint64_t(tile.first * p_.gamma + k)];
-    if (count) load_rows(drafts_, drafts, tile.count, count, p_.gamma, kChunk);
+    if (count) load_rows(drafts_, drafts, tile.count, count, p_.gamma, kChunkTokens);
   }
 
   // The row of the target that belongs to a request's root.
@@ -77,26 +77,26 @@ class Acceptance {
   // Target rows [k, k + 32) of every request, as far as they exist; none of one that starts before the buffer.
   __aicore__ inline void load_targets(const RequestTile& tile, int64_t k) const {
     const Global<int64_t> target = global<int64_t>(p_.target_tokens);
-    const int64_t rows = min64(width_ - k, kChunk);
+    const int64_t rows = min64(width_ - k, kChunkTokens);
     if (!p_.cu_seqlens) {
-      load_rows(targets_, target[uint64_t(tile.first * width_ + k)], tile.count, uint32_t(rows), width_, kChunk);
+      load_rows(targets_, target[uint64_t(tile.first * width_ + k)], tile.count, uint32_t(rows), width_, kChunkTokens);
       return;
     }
     for (uint32_t i = 0; i < tile.count; ++i) {
       const int64_t start = starts_.GetValue(i), count = start < 0 ? 0 : min64(p_.target_rows - start - k, rows);
-      if (count > 0) load(targets_[i * kChunk], target[uint64_t(start + k)], uint32_t(count));
+      if (count > 0) load(targets_[i * kChunkTokens], target[uint64_t(start + k)], uint32_t(count));
     }
   }
 
   // Compares drafts with the target. One chunk leaves its bits for commit(), more are counted here.
   __aicore__ inline void match(const RequestTile& tile) const {
-    for (int64_t k = 0; k < p_.gamma; k += kChunk) {
+    for (int64_t k = 0; k < p_.gamma; k += kChunkTokens) {
       load_drafts(tile, k);
       load_targets(tile, k);
       sync<HardEvent::MTE2_V>();
       in_order();
       AscendC::Compare(equal_.ReinterpretCast<uint8_t>(), drafts_.ReinterpretCast<int32_t>(),
-                       targets_.ReinterpretCast<int32_t>(), AscendC::CMPMODE::EQ, tile.count * kChunk * 2);
+                       targets_.ReinterpretCast<int32_t>(), AscendC::CMPMODE::EQ, tile.count * kChunkTokens * 2);
       sync<HardEvent::V_S>();
       if (is_short_) return;
       for (uint32_t i = 0; i < tile.count; ++i)
@@ -108,12 +108,9 @@ class Acceptance {
   // `raw` accepted drafts before chunk k, with those of the chunk.
   __aicore__ inline int64_t matched(const RequestTile& tile, uint32_t i, int64_t k, int64_t raw) const {
     if (raw < k) return raw;
-    // In the compact form rows past l - 1 were never computed; what lies there belongs to another request.
-    int64_t stop = min64(p_.gamma, k + kChunk);
-    if (p_.cu_seqlens) {
-      const int64_t start = starts_.GetValue(i), present = start < 0 ? 0 : p_.target_rows - start;
-      stop = min64(stop, min64(present, int64_t(verify_lens_.GetValue(i)) - 1));
-    }
+    // Rows past l - 1, which belong to another request in the compact form, are cut off in commit().
+    const int64_t start = start_of(tile, i), present = start < 0 ? 0 : p_.target_rows - start;
+    const int64_t stop = min64(min64(p_.gamma, k + kChunkTokens), present);
     for (uint64_t bits = equal_.GetValue(i); raw < stop && (bits & 3) == 3; bits >>= 2) ++raw;
     return raw;
   }
@@ -121,7 +118,7 @@ class Acceptance {
   __aicore__ inline int64_t target_token(const RequestTile& tile, uint32_t i, int64_t row) const {
     const int64_t start = start_of(tile, i), at = start + row;
     if (at < 0 || at >= p_.target_rows) return 0;
-    if (is_short_ && start >= 0) return targets_.GetValue(uint32_t(i * kChunk + row));
+    if (is_short_ && start >= 0) return targets_.GetValue(uint32_t(i * kChunkTokens + row));
     return global<int64_t>(p_.target_tokens).GetValue(uint64_t(at));
   }
 
@@ -145,18 +142,18 @@ class Acceptance {
 
   // Turns drafts [k, k + 32) into committed tokens.
   __aicore__ inline void finish_row(uint32_t i, int64_t k, int64_t committed, int64_t bonus) const {
-    const uint32_t row = i * kChunk;
+    const uint32_t row = i * kChunkTokens;
     const int64_t at = committed - 1 - k, last = p_.gamma - k;
-    if (committed == 0) fill(drafts_[row].ReinterpretCast<int32_t>(), int32_t(0), 2 * kChunk);
-    else if (last < kChunk && last != at) drafts_.SetValue(uint32_t(row + last), 0);
-    if (at >= 0 && at < kChunk) drafts_.SetValue(uint32_t(row + at), bonus);
+    if (committed == 0) fill(drafts_[row].ReinterpretCast<int32_t>(), int32_t(0), 2 * kChunkTokens);
+    else if (last < kChunkTokens && last != at) drafts_.SetValue(uint32_t(row + last), 0);
+    if (at >= 0 && at < kChunkTokens) drafts_.SetValue(uint32_t(row + at), bonus);
   }
 
   __aicore__ inline void store_tokens(const RequestTile& tile, int64_t k) const {
     const Global<int64_t> out = global<int64_t>(p_.out_tokens)[uint64_t(tile.first * width_ + k)];
     sync<HardEvent::S_MTE3>();
     sync<HardEvent::V_MTE3>();
-    store_rows(out, drafts_, tile.count, uint32_t(min64(width_ - k, kChunk)), width_, kChunk);
+    store_rows(out, drafts_, tile.count, uint32_t(min64(width_ - k, kChunkTokens)), width_, kChunkTokens);
   }
   __aicore__ inline void write_chunk(const RequestTile& tile, int64_t k) const {
     AscendC::PipeBarrier<PIPE_ALL>();
@@ -179,7 +176,7 @@ class Acceptance {
 
   const AcceptParams& p_;
   const int64_t width_;
-  const bool is_greedy_, is_short_;
+  const bool is_greedy_, is_short_;  // short: one chunk holds all rows of a request
   Fields<kAcceptBytes> fields_;
   IndexField prefix_;
   Learner learner_;

@@ -102,7 +102,7 @@ class Learner {
       clear_nan(confidence_, n);
       at_least(confidence_, confidence_, 0.0f, n);
       at_most(confidence_, confidence_, 1.0f, n);
-      for (uint32_t k = 0; k < drafts; ++k) add_error(k, float(first + k));
+      for (uint32_t k = 0; k < drafts; ++k) add_error(k, float(int32_t(first + k)));
       sync<HardEvent::V_MTE2>();
     }
   }

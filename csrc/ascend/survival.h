@@ -1,9 +1,9 @@
 // Tiles of survival rows: loads a tile of requests and drafts, turns it so that a vector runs over requests, and makes
 // the left-to-right products (or, of a caller's survival, the running minima in [0, 1]).
 //
-// A tile is [columns][lanes] in slot 4. Whole rows that lie one after the other come in one copy, and so does a table of
-// rows by slot that fits (row_table.h); rows of a larger one, or rows with a mask of which are fresh, come in one copy
-// each: a row that is not read keeps the constant that was there before.
+// A tile is [columns][lanes] in slot 4. Whole rows that lie one after the other come in one copy, and so does a table
+// of rows by slot that fits (row_table.h). Rows of a larger one, or under a mask of fresh ones, come in one copy each:
+// a row that is not read keeps the constant that was there before.
 // Turning is one Gather per draft in, one Gather for all out: Scatter does not exist here.
 // A product below 2^-100 becomes 0 at the end of the tile instead of at each step: no later factor exceeds 1.
 #pragma once

@@ -70,7 +70,7 @@ DSPARK_ASCEND_OPERATORS(DSPARK_NAME)
 }  // namespace
 }  // namespace dspark::ascend
 
-#define DSPARK_REGISTER(stem, Params, blocks)                                                              \
+#define DSPARK_REGISTER(stem, Params, blocks)                                                                \
   m.impl(#stem, TORCH_BOX((&dspark::ascend::AscendOperator<dspark::ascend::stem##_name, dspark::bind_##stem, \
                                                            dspark::ascend::stem>::call)));
 

@@ -44,10 +44,10 @@ size_t planning_workspace(int64_t batch, int64_t gamma) {
   return keys <= kResidentKeys ? 0 : size_t(keys) * sizeof(float);
 }
 
-#define DSPARK_LAUNCH(stem, Params, blocks)                                                              \
-  uint32_t stem(const Params& p, void* workspace, Stream stream) {                                                   \
-    Params params = p;                                                                                               \
-    return aclrtlaunch_dspark_##stem(uint32_t(blocks(p, stream.cores)), stream.handle, workspace, &params);           \
+#define DSPARK_LAUNCH(stem, Params, blocks)                                                                 \
+  uint32_t stem(const Params& p, void* workspace, Stream stream) {                                          \
+    Params params = p;                                                                                      \
+    return aclrtlaunch_dspark_##stem(uint32_t(blocks(p, stream.cores)), stream.handle, workspace, &params); \
   }
 DSPARK_ASCEND_OPERATORS(DSPARK_LAUNCH)
 #undef DSPARK_LAUNCH

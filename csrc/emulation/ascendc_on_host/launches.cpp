@@ -21,13 +21,13 @@ namespace {
 uint32_t forced_blocks = 0;
 }
 
-#define ASCENDC_HOST_STUB(stem, Params, unused)                                                                  \
-  extern "C" void dspark_##stem(uint8_t* workspace, dspark::Params params);                                      \
+#define ASCENDC_HOST_STUB(stem, Params, rule)                                                                      \
+  extern "C" void dspark_##stem(uint8_t* workspace, dspark::Params params);                                        \
   extern "C" uint32_t aclrtlaunch_dspark_##stem(uint32_t blocks, void*, void* workspace, dspark::Params* params) { \
-    const dspark::Params by_value = *params;                                                                     \
-    ascendc_on_host::launch(forced_blocks ? forced_blocks : blocks,                                              \
-                            [=] { dspark_##stem(static_cast<uint8_t*>(workspace), by_value); });                 \
-    return 0;                                                                                                    \
+    const dspark::Params by_value = *params;                                                                       \
+    ascendc_on_host::launch(forced_blocks ? forced_blocks : blocks,                                                \
+                            [=] { dspark_##stem(static_cast<uint8_t*>(workspace), by_value); });                   \
+    return 0;                                                                                                      \
   }
 DSPARK_ASCEND_OPERATORS(ASCENDC_HOST_STUB)
 
