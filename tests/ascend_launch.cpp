@@ -130,14 +130,6 @@ int main() {
     check_blocks<MoveRowsParams>(ascend::scatter_to_strided, move, 48, scatter);
     check_blocks<MoveRowsParams>(ascend::gather_from_strided, move, 48, gather);
   }
-  for (const auto& [rows, blocks] : {std::pair<int64_t, uint32_t>{0, 1}, {256, 1}, {257, 2}, {1 << 20, 48}}) {
-    RaggedLayoutParams ragged = patterned<RaggedLayoutParams>();
-    ragged.rows = rows;
-    check_blocks<RaggedLayoutParams>(ascend::ragged_layout, ragged, 48, blocks);
-    CompressorLayoutParams layout = patterned<CompressorLayoutParams>();
-    layout.tables = 2, layout.table[0].capacity = rows / 2, layout.table[1].capacity = 0;
-    check_blocks<CompressorLayoutParams>(ascend::compressor_layout, layout, 48, rows > 257 ? 48 : 2);
-  }
   expect(ascend::planning_workspace(512, 7) == 0, "512 requests of 7 drafts need no workspace");
   expect(ascend::planning_workspace(513, 7) == 576 * 7 * 4, "513 do");
   return 0;
