@@ -103,6 +103,25 @@ int main() {
     check_blocks<UpdateOffsetParams>(ascend::update_offset, update, 48, blocks);
     check_blocks<MaxSafeVerifyLenParams>(ascend::max_safe_verify_len, safe, 48, blocks);
   }
+  for (const auto& [batch, blocks] : {std::pair<int64_t, uint32_t>{0, 1}, {8, 1}, {9, 2}, {9000, 48}}) {
+    StateRowsParams rows = patterned<StateRowsParams>();
+    StateBlocksParams table = patterned<StateBlocksParams>();
+    rows.batch = table.batch = batch;
+    check_blocks<StateRowsParams>(ascend::state_rows, rows, 48, blocks);
+    check_blocks<StateBlocksParams>(ascend::state_blocks, table, 48, blocks);
+  }
+  for (const auto& [size, rows, entries] :
+       {std::tuple<int64_t, uint32_t, uint32_t>{0, 1, 2}, {128, 1, 2}, {257, 2, 6}, {100'000, 48, 48}}) {
+    RaggedLayoutParams ragged = patterned<RaggedLayoutParams>();
+    CompressorLayoutParams layout = patterned<CompressorLayoutParams>();
+    ragged.rows = layout.table[1].capacity = size;
+    layout.tables = 2, layout.table[0].capacity = 0;
+    check_blocks<RaggedLayoutParams>(ascend::ragged_layout, ragged, 48, rows);
+    check_blocks<CompressorLayoutParams>(ascend::compressor_layout, layout, 48, entries);
+    layout.tables = 1;
+    check_blocks<CompressorLayoutParams>(ascend::compressor_layout, layout, 48, 1);
+  }
+  check_blocks<PadToBucketParams>(ascend::pad_to_bucket, patterned<PadToBucketParams>(), 48, 1);
   // A core for each 512 bytes of the destination: 24 rows of a scatter, 100 of a gather.
   for (const auto& [row_bytes, scatter, gather] :
        {std::tuple<int64_t, uint32_t, uint32_t>{0, 1, 1}, {1, 1, 1}, {22, 2, 5}, {400'000, 48, 48}}) {
@@ -110,14 +129,6 @@ int main() {
     move.batch = 3, move.width = 8, move.rows = 100, move.row_bytes = row_bytes;
     check_blocks<MoveRowsParams>(ascend::scatter_to_strided, move, 48, scatter);
     check_blocks<MoveRowsParams>(ascend::gather_from_strided, move, 48, gather);
-  }
-  for (const auto& [rows, blocks] : {std::pair<int64_t, uint32_t>{0, 1}, {256, 1}, {257, 2}, {1 << 20, 48}}) {
-    RaggedLayoutParams ragged = patterned<RaggedLayoutParams>();
-    ragged.rows = rows;
-    check_blocks<RaggedLayoutParams>(ascend::ragged_layout, ragged, 48, blocks);
-    CompressorLayoutParams layout = patterned<CompressorLayoutParams>();
-    layout.tables = 2, layout.table[0].capacity = rows / 2, layout.table[1].capacity = 0;
-    check_blocks<CompressorLayoutParams>(ascend::compressor_layout, layout, 48, rows > 257 ? 48 : 2);
   }
   expect(ascend::planning_workspace(512, 7) == 0, "512 requests of 7 drafts need no workspace");
   expect(ascend::planning_workspace(513, 7) == 576 * 7 * 4, "513 do");

@@ -77,7 +77,9 @@ def compressor_cases() -> Iterator[Case]:
     """Requests around 1792 and entries around 448 at a time; pages of one entry; every value that needs 64 bits."""
     rng = Random(1)
 
-    def table(ratio: int, batch: int, size: int = 16, pad: int = -1, high: int = 9999, dtype: Any = I32) -> dict:
+    def table(
+        ratio: int, batch: int, size: int = 16, pad: int = -1, high: int = 9999, dtype: torch.dtype = I32
+    ) -> dict[str, Any]:
         pages = ints(rng, batch * 40, -1, high, dtype).reshape(batch, 40)
         return {"ratio": ratio, "pages": pages, "size": size, "pad": pad}
 
@@ -88,8 +90,8 @@ def compressor_cases() -> Iterator[Case]:
         for size in (1, 3, 64):
             yield compressor(i32([rows - 9, 0, 9]), i32([5, 1, 0]), rows, table(1, 3, size, dtype=I64))
     yield compressor(i32([40] * 30), ints(rng, 30, 0, 200), 1200, table(1, 30, 1))
-    for top in ((1 << 30) - 1, 1 << 30, (1 << 30) + 1, (1 << 31) - 9):
-        yield compressor(i32([9, 9]), i32([3, top]), 18, table(4, 2, 1 << 26))
+    for top in ((1 << 30) - 1, 1 << 30, (1 << 30) + 1, (1 << 31) - 1):
+        yield compressor(i32([9, 9]), i32([3, top]), 18, table(4, 2, 1 << 26, high=9))
     for high, size in (((1 << 31) // 64 - 1, 64), ((1 << 31) // 64 + 1, 64), (1, 1 << 30), (1 << 40, 5)):
         for slot in (I32, I64):
             wide = table(1, 1, size, high=high, dtype=I64) | {"slot": slot}
@@ -130,6 +132,15 @@ def state_cases() -> Iterator[tuple[str, Case]]:
         slot = torch.tensor([last, min(last + 1, (1 << 31) - 1), last - 1, 0, 1 << 31, 1 << 32, -1, last // 2, last])
         start = i32([0, 1, 2, ring - 1, ring // 2, (1 << 31) - 1, 3, (1 << 31) - 4, ring % 5])
         yield "state_rows", (cumulative(i32([8] * 9)), i32([8] * 9), start, slot, *case_[4:])
+    for ring in (3, 100, 384, 385, 1000, 1_000_003, (1 << 29) - 1):  # division by no power of two
+        start = ints(rng, 800, 0, (1 << 31) - 1)
+        start[::2] = start[::2] // ring * ring - ints(rng, 400, 0, 1)
+        owned = torch.ones(800, dtype=I32)
+        slot = torch.zeros(800, dtype=I32)
+        yield "state_rows", (cumulative(owned), owned, start, slot, None, None, 1, 1, ring, 0, 0, poison([800, 2], I32))
+    far = paged_maps(rng, I64, 128)
+    far[1][::3] += 1 << 33
+    yield "state_rows", rows_case(40, 16, 4, 2, 8, far)
     for dtype in (I32, I64):
         for batch, width, page in ((200, 8, 64), (30, 300, 100), (2, 3000, 128)):
             yield "state_rows", rows_case(batch, 16, 4, 2, width, paged_maps(rng, dtype, page), batch)
@@ -214,8 +225,8 @@ def typical_step(batch: int) -> Iterator[tuple[str, Case]]:
     yield "state_rows", (cu, lens, start, slot, None, None, 128, 1, 256, 0, 0, poison([batch, 136], I32))
     maps = paged_maps(rng, I64, 64)
     yield "state_rows", (cu, lens, start % 500, slot % 40, *maps[:2], 4, 2, 16, 64, 0, poison([batch, 16], I32))
-    table = torch.randint(1, 9999, [batch, 1024], dtype=I32)
-    yield "state_blocks", (table, lens, start, 128, 1, 128, poison([batch, 1024], I32))
+    blocks = torch.randint(1, 9999, [batch, 1024], dtype=I32)
+    yield "state_blocks", (blocks, lens, start, 128, 1, 128, poison([batch, 1024], I32))
     yield "pad_to_bucket", (lens, 9 * batch, -1, poison([batch + 3], I32), poison([batch + 3], I32))
 
 

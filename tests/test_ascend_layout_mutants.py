@@ -16,8 +16,8 @@ MUTANTS = {
     "sums near 2^31 are left to the vector unit": ("owners.h", "< 2.1e9f", "< 2.1e19f", RANDOM, "Mismatch"),
     "a bisection that is a step short": (
         "owners.h",
-        "while (entries <= requests)",
         "while (entries < requests)",
+        "while (2 * entries < requests)",
         RANDOM,
         "Mismatch",
     ),
@@ -26,7 +26,7 @@ MUTANTS = {
         "at_most(table, table, int32_t(kRows) + 1",
         "at_most(table, table, int32_t(kRows) - 1",
         SIZES,
-        "Mismatch",
+        "past the end of the source",
     ),
     "the next chunk forgets the sum": ("owners.h", "before_ = total_;", "before_ = 0;", SIZES, "Mismatch"),
     "wide positions by Cast": (
@@ -125,7 +125,7 @@ MUTANTS = {
         "state_rows_kernel.h",
         "if (rough > float(kMost) ||",
         "if (false && rough > float(kMost) ||",
-        RANDOM,
+        SIZES,
         "Mismatch",
     ),
     "the last ring has all its rows": (

@@ -157,7 +157,7 @@ def check_reach(step: Step, built: Built) -> None:
 
 def test_a_step_token_by_token(backend: str) -> None:
     rng = Random(7)
-    for _ in range(cases_for(backend, 60)):
+    for _ in range(cases_for(backend, 40)):
         step = random_step(rng)
         with dspark_ops.use_backend(backend):
             built = build(step)

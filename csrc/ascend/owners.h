@@ -71,7 +71,7 @@ class Owners {
   __aicore__ inline void find(int64_t first, uint32_t n, uint32_t requests) {
     const Ints table = arena_.slot<int32_t>(kTable), probe = sums_.scratch();
     uint32_t entries = 1;
-    while (entries <= requests) entries *= 2;
+    while (entries < requests) entries *= 2;  // the last end lies past every row: never counted
     fill(table, (int32_t(kRows) + 1) * kScale, entries);
     add(table, sums_.ends(), int32_t(-first), requests);
     at_least(table, table, int32_t(0), requests);
@@ -91,9 +91,9 @@ class Owners {
   }
 
  private:
-  static constexpr uint32_t kEntries = 2048;          // at least kChunk + 1, a power of two
-  static constexpr int32_t kScale = 2 * kEntries;     // at least the largest step, 4 * kEntries / 2
-  static_assert(kEntries > kChunk && kEntries + kRows <= kSlot && 3 * kRows <= kSlot);
+  static constexpr uint32_t kEntries = 2048;       // at least kChunk, a power of two
+  static constexpr int32_t kScale = 2 * kEntries;  // at least the largest step, 4 * kEntries / 2
+  static_assert(kEntries >= kChunk && kEntries + kRows <= kSlot && 3 * kRows <= kSlot);
   __aicore__ inline Ints index() const { return arena_.slot<int32_t>(kPlaces); }  // 0, 1, 2, ...
   __aicore__ inline Ints bars() const { return arena_.slot<int32_t>(kPlaces)[kRows]; }
 

@@ -3,8 +3,8 @@
 // A tile of requests is one vector: words per request are computed once, then spread to every column by Gather. The
 // columns that have a row are an interval: two differences, a minimum and a clamp. A row of the ring is a remainder,
 // three instructions for a power of two. Requests are shared out over the cores by eights, whose rows fill whole
-// 32-byte blocks: 92 instructions and no scalar access for eight requests of 136 columns. A loop over requests would save the
-// five Gathers and need a dozen instructions for each request.
+// 32-byte blocks: 92 instructions and no scalar access for eight requests of 136 columns. A loop over requests would
+// save the five Gathers and need a dozen instructions for each request.
 //
 // With token maps (C4) the tokens of a request come by one copy. Tokens of a page lie one after the other, so a second
 // copy takes as many entries of full_to_swa from the first token's on; what the vector unit finds not to be where that

@@ -25,11 +25,10 @@ int64_t request_blocks(const Params& p, int64_t cores) {
 }
 // 256 rows a core: fewer would not pay for the sums that each core makes.
 int64_t row_blocks(const RaggedLayoutParams& p, int64_t cores) { return clamp64((p.rows + 255) / 256, 1, cores); }
-// 128 entries a core, for each may cost a copy of its own.
+// 128 entries of one table a core, for each may cost a copy of its own.
 int64_t entry_blocks(const CompressorLayoutParams& p, int64_t cores) {
-  int64_t most = 1;
-  for (int k = 0; k < p.tables; ++k) most = max64(most, (p.table[k].capacity + 127) / 128);
-  return min64(most * p.tables, cores);
+  const int64_t tables = p.tables > 1 ? 2 : 1, other = p.table[tables - 1].capacity;
+  return clamp64((max64(p.table[0].capacity, other) + 127) / 128 * tables, tables, cores);
 }
 int64_t scatter_blocks(const MoveRowsParams& p, int64_t cores) {
   return clamp64((p.batch * p.width * p.row_bytes + kSpanGrain - 1) / kSpanGrain, 1, cores);
