@@ -10,7 +10,8 @@ from ..replay.timeline import MIXED
 from ._figure import new_figure, save_figure
 
 PLANNED = "tier, lag 1"
-SHOWN = ("static", "best fixed", "threshold", "additive, lag 1", PLANNED, "tier, first_drop", "oracle")
+CALIBRATED = "tier, lag 1, affine + offset"  # with held-out calibrations only
+SHOWN = ("static", "best fixed", "threshold", "additive, lag 1", PLANNED, CALIBRATED, "tier, first_drop", "oracle")
 
 
 def _group(budget: str, policy: str) -> str:
@@ -61,7 +62,8 @@ def draw_load(sections: Sequence[Section], path: Path) -> None:
                 for r in s.runs
                 if r.policy != "cap-accept" and _group(r.budget, r.policy) == shown
             ]
-            axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=shown)
+            if points:
+                axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=shown)
         axes.set(title=name, xlabel="B", ylabel="tokens/s over static", xscale="log")
         axes.minorticks_off()
         axes.set_xticks([s.load.slots for s in own], [str(s.load.slots) for s in own])
