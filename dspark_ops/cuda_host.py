@@ -62,6 +62,13 @@ def schedule(seed: int | None = None, poison: int = 0xA5, shared_limit: int = 99
         set_options(False, 0, 0xA5, 99 << 10)
 
 
+def launches() -> int:
+    """Kernels that have run so far; CUB's device sort, one step of the emulation, counts none."""
+    count = load().cuda_on_host_launches
+    count.restype = ctypes.c_uint64
+    return int(count())
+
+
 def compile_command(check: str = "") -> list[str]:
     """The compiler and the flags that every unit shares."""
     flags = ["-std=c++17", "-O1" if check else "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off"]

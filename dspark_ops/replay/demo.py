@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .cost_cells import CostCells
-from .ops.accept_greedy import Accepted, accept_greedy
-from .ops.allocate_verify_lens import Plan, allocate_verify_lens
-from .ops.ragged_layout import ragged_layout
-from .trace import Array, Trace
+from ..cost.cells import CostCells
+from ..ops.accept_greedy import Accepted, accept_greedy
+from ..ops.allocate_verify_lens import Plan, allocate_verify_lens
+from ..ops.ragged_layout import ragged_layout
+from ..trace import Array, Trace
 
 HEADS = ("z_refit", "z")
 SEARCHES = ("history", "first_drop")
