@@ -92,6 +92,11 @@ def compressor_cases() -> Iterator[Case]:
     yield compressor(i32([40] * 30), ints(rng, 30, 0, 200), 1200, table(1, 30, 1))
     for top in ((1 << 30) - 1, 1 << 30, (1 << 30) + 1, (1 << 31) - 1):
         yield compressor(i32([9, 9]), i32([3, top]), 18, table(4, 2, 1 << 26, high=9))
+    for ratio in (7, 385, 1000, 1009):  # quotients by no power of two, at multiples and just below
+        start = ints(rng, 60, 0, 1 << 30) // ratio * ratio
+        start[::2] -= 1
+        lens = torch.full([60], ratio, dtype=I32)
+        yield compressor(lens, start, 60 * ratio, table(ratio, 60, 1 << 26, high=9))
     for high, size in (((1 << 31) // 64 - 1, 64), ((1 << 31) // 64 + 1, 64), (1, 1 << 30), (1 << 40, 5)):
         for slot in (I32, I64):
             wide = table(1, 1, size, high=high, dtype=I64) | {"slot": slot}
