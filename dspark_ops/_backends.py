@@ -165,6 +165,19 @@ def use_backend(name: str) -> Iterator[None]:
         _forced, forced_namespace = before
 
 
+@contextmanager
+def on_host() -> Iterator[None]:
+    """For work that is the host's whatever serves the device: leaves a forced back end of another device aside."""
+    global _forced, forced_namespace
+    before = (_forced, forced_namespace)
+    if _forced is not None and _forced.device not in (None, "cpu"):
+        _forced = forced_namespace = None
+    try:
+        yield
+    finally:
+        _forced, forced_namespace = before
+
+
 def check_device(stem: str, args: tuple[Any, ...]) -> None:
     """Refuse a call of an operator, or with tensors, that the forced back end does not serve."""
     if _forced is None:

@@ -282,7 +282,9 @@ MUTANTS = {
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("cuda_mutants"))
+    shop = Workshop(tmp_path_factory.mktemp("cuda_mutants"))
+    shop.own_cache()
+    return shop
 
 
 @pytest.mark.full
