@@ -91,12 +91,13 @@ def _link(check: str, scratch: Path, out: Path) -> None:
     root, torch_lib = _emulation.sources(), Path(torch.__file__).parent / "lib"
     units = [*root.glob("cuda/*.cu"), *root.glob("cuda/*.cpp"), *root.glob("emulation/cuda_on_host/*.cpp")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(lambda unit: _object(unit, check, scratch), sorted(units)))
+        objects = list(pool.map(lambda unit: compile_unit(unit, check, scratch), sorted(units)))
     link = [f"-L{torch_lib}", "-ltorch", "-ltorch_cpu", "-lc10"]
     _emulation.run([*compile_command(check), "-shared", *map(str, objects), *link, "-o", str(out)])
 
 
-def _object(unit: Path, check: str, scratch: Path) -> Path:
+def compile_unit(unit: Path, check: str, scratch: Path) -> Path:
+    """The object of one source, from the cache if it is there."""
     command = compile_command(check)
     if unit.name == "bindings.cpp":
         include = Path(torch.__file__).parent / "include"

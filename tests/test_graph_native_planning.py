@@ -17,7 +17,7 @@ from test_cuda_build import gate
 from workshop import ROOT
 
 import dspark_ops
-from dspark_ops import cuda_host
+from dspark_ops import _emulation, cuda_host
 
 EXAMPLE = ROOT / "examples/graph_native_planning"
 LAUNCHERS = ("allocate_verify_lens", "large", "plan_budget", "ragged_layout")
@@ -31,9 +31,9 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("g++"):
         pytest.skip("g++ is not installed")
     folder = tmp_path_factory.mktemp("graph_native_planning")
-    machine = sorted((cuda_host.sources() / "emulation/cuda_on_host").glob("*.cpp"))
-    units = [*(cuda_host.sources() / f"cuda/{stem}.cu" for stem in LAUNCHERS), *machine]
-    objects = [cuda_host._object(unit, "", folder) for unit in units]
+    machine = sorted((_emulation.sources() / "emulation/cuda_on_host").glob("*.cpp"))
+    units = [*(_emulation.sources() / f"cuda/{stem}.cu" for stem in LAUNCHERS), *machine]
+    objects = [cuda_host.compile_unit(unit, "", folder) for unit in units]
     main = Path(__file__).with_name("graph_native_planning.cpp")
     command = [*cuda_host.compile_command(), f"-I{EXAMPLE}", str(main), *map(str, objects), "-o", str(folder / "run")]
     done = subprocess.run(command, capture_output=True, text=True)

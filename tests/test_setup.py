@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from workshop import ROOT, Workshop
 
-from dspark_ops import _backends, _sources, cuda_host
+from dspark_ops import _backends, _emulation, _sources
 
 
 def test_without_torch_it_says_what_to_install() -> None:
@@ -75,7 +75,7 @@ def test_an_installed_package_holds_what_the_emulations_are_built_from(tmp_path:
     command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     held, wanted = (
-        {str(p.relative_to(root)) for p in root.rglob("*") if p.suffix in cuda_host.SUFFIXES}
+        {str(p.relative_to(root)) for p in root.rglob("*") if p.suffix in _emulation.SUFFIXES}
         for root in (tmp_path / "dspark_ops/csrc", ROOT / "csrc")
     )
     assert {name for name in wanted - held if not name.startswith(("cpu/", "cuda/tools/"))} == set()
