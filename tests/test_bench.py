@@ -130,6 +130,8 @@ def test_readme_shows_the_committed_figures() -> None:
     root = BENCH.parent
     data = json.loads((root / "bench/results/cpu.json").read_text())
     assert table.markdown(data) in (root / "README.md").read_text()
+    data = json.loads((root / "bench/results/step.json").read_text())
+    assert step.markdown(data) in (root / "README.md").read_text()
 
 
 def test_step_counts_what_would_launch_and_what_would_wait() -> None:
