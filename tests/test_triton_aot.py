@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,12 @@ pytestmark = [
     pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the interpreter compiles nothing"),
 ]
 TESTS = Path(__file__).parent
-AOT = TESTS.parent / "bench" / "aot.py"
+ROOT = TESTS.parent
+AOT = ROOT / "bench" / "aot.py"
 
 
 def run(script: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run([sys.executable, str(script), *args], env=env, capture_output=True, text=True)
 
 
@@ -45,6 +47,21 @@ def test_amd_usage_counts_private_memory_and_spills(monkeypatch: pytest.MonkeyPa
 
     text = "    .private_segment_fixed_size: 8\n    .vgpr_count:     12\n    .vgpr_spill_count: 3\n"
     assert aot.amd_usage(text) == (12, 8 + 3 * 4)
+
+
+def kernels() -> list[str]:
+    """All that the sources launch."""
+    kernel = re.compile(r"^@(?:jit|partial\(jit, .*\))\ndef (\w+)", re.MULTILINE)
+    sources = (ROOT / "dspark_ops" / "triton").glob("*.py")
+    return sorted(f"{path.stem}.{name}" for path in sources for name in kernel.findall(path.read_text()))
+
+
+def test_no_kernel_looks_into_a_number() -> None:
+    """Whatever changes from step to step is an argument that is not specialised on; one kernel is planted that is."""
+    done = run(TESTS / "triton_calls.py", "numbers")
+    launched, *doubts = done.stdout.splitlines()
+    assert launched.split() == ["__main__.planted_numbers", *kernels()], done.stderr
+    assert doubts == ["__main__.N = 3", "__main__.rows is looked into"]
 
 
 def test_numbers_that_change_compile_nothing_anew() -> None:

@@ -133,6 +133,8 @@ def _kernel(
         v = select_key(keys, admitted)
     else:
         v = tl.min(tl.where(tl.arange(0, B * K) < admitted, ordered, TOP_KEY), axis=0)
+        if verify_lens is None:
+            keys = ordered  # the same set; unsorted, it need not outlive the sort
     ties = admitted - tl.sum(tl.ravel((keys > v).to(tl.int32)), axis=0)
     tau = tau0 + tl.sum(tl.ravel(tl.where(keys > v, key_q43(keys), 0)), axis=0) + ties * key_q43(v)
     write_stats(stats, planned, min_rows + admitted, tier, tau, step_ns, length, base)
