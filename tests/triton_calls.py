@@ -2,6 +2,7 @@
 
 python triton_calls.py variants     kernels compiled for steps whose numbers change
 python triton_calls.py numbers      what a number of the step could compile anew, in any kernel; nothing is compiled
+python triton_calls.py warm         what is left to compile after a warmup; nothing is compiled
 python triton_calls.py planted      a kernel that spills, and one whose products are contracted: does aot see it?
 """
 
@@ -21,8 +22,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 import aot  # noqa: E402
 import aot_calls  # noqa: E402
 
+from dspark_ops import _backends  # noqa: E402
 from dspark_ops.testing import case  # noqa: E402
-from dspark_ops.triton import _one_program  # noqa: E402
+from dspark_ops.triton import _one_program, _warmup  # noqa: E402
 from dspark_ops.triton.allocate_verify_lens import allocate_verify_lens  # noqa: E402
 
 
@@ -67,6 +69,25 @@ def doubts(info: Any, constants: dict[Any, Any]) -> Iterator[str]:
 @triton.jit(do_not_specialize=["ints"])
 def planted_numbers(ints, rows, N: tl.constexpr):
     tl.store(ints + tl.arange(0, 2), rows + N)
+
+
+def warm() -> None:
+    """After a warmup for 300 requests, its step at every batch size up to that."""
+    keys = set()
+
+    def look(*, fn: Any, compile: dict[str, Any], **rest: Any) -> bool:
+        keys.add((fn.name, compile["key"]))
+        return True
+
+    triton.knobs.runtime.jit_cache_hook = look
+    _backends.forced_namespace = "dspark_triton"  # whatever the device
+    with aot.compiling("sm_90"):
+        _warmup.warmup(300, 7, "cpu")
+        warmed = len(keys)
+        step = _warmup._default_step(7, torch.device("cpu"))
+        for batch in range(1, 301):
+            step(batch)
+    print(f"warmed {warmed} and {len(keys) - warmed} more")
 
 
 def numbers() -> None:
@@ -118,4 +139,4 @@ def planted() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(globals()[sys.argv[1]]())
+    sys.exit(max(globals()[name]() or 0 for name in sys.argv[1:]))
