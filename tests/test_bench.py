@@ -18,7 +18,9 @@ from dspark_ops.testing import Mismatch
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 import case  # noqa: E402
+import rival  # noqa: E402
 import run  # noqa: E402
+import step  # noqa: E402
 import table  # noqa: E402
 import timing  # noqa: E402
 
@@ -127,3 +129,21 @@ def test_readme_shows_the_committed_figures() -> None:
     root = BENCH.parent
     data = json.loads((root / "bench/results/cpu.json").read_text())
     assert table.markdown(data) in (root / "README.md").read_text()
+
+
+def test_step_counts_what_would_launch_and_what_would_wait() -> None:
+    x = torch.arange(4)
+    assert step.count(lambda i: x.view(2, 2)[0]) == {"launches": 0, "host_reads": 0}
+    assert step.count(lambda i: (x + 1).sum().item()) == {"launches": 2, "host_reads": 1}
+    lens = torch.tensor([1, 2], dtype=torch.int32)
+    assert step.count(lambda i: dspark_ops.ragged_layout(lens, 4)) == {"launches": 1, "host_reads": 0}
+
+
+def test_both_paths_of_a_step_agree() -> None:
+    try:
+        theirs = rival.load()
+    except rival.Unavailable as error:
+        pytest.skip(f"SGLang's wheel cannot be had: {error}")
+    record = step.measure(theirs, 4, 3, seconds=0.01)
+    assert record["ours"]["launches"] < record["sglang"]["launches"]
+    assert f"{record['ours']['launches']} |" in step.markdown({"records": [record]})
