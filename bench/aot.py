@@ -180,11 +180,13 @@ def verdict(variants: list[Variant]) -> int:
     return 1 if faulty else 0
 
 
-def report(results: dict[str, Any]) -> None:
+def report(launches: dict[str, dict[str, int]], variants: list[Variant]) -> None:
     path = HERE / "results" / "triton_aot.json"
     path.parent.mkdir(exist_ok=True)
     versions = {"triton": triton.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    write_atomic(path, json.dumps({"versions": versions, **results}, indent=1) + "\n")
+    head = json.dumps({"versions": versions, "launches": launches}, indent=1).removesuffix("\n}")
+    lines = ",\n  ".join(json.dumps(asdict(v)) for v in variants)  # one a line
+    write_atomic(path, f'{head},\n "variants": [\n  {lines}\n ]\n}}\n')
     print(f"written to {path.relative_to(HERE.parent)}")
 
 
@@ -207,7 +209,7 @@ def main(argv: list[str] | None = None) -> int:
     for stem, counts in launches.items():
         print(f"{stem}: " + "; ".join(f"{label}: {n} launches" for label, n in counts.items()))
     if not (options.stem or options.target):
-        report({"launches": launches, "variants": [asdict(v) for v in variants]})
+        report(launches, variants)
     return verdict(variants)
 
 

@@ -18,8 +18,8 @@ from dspark_ops import _registry
 from dspark_ops.testing import case
 
 Call = aot_rows.Call
-# The last fits one program only if the budget is given.
-SIZES = ((8, 7), (64, 31), (256, 7), (128, 15), (512, 7), (1024, 7))
+# The last but one fits one program only if the budget is given, the last never.
+SIZES = ((8, 7), (64, 31), (256, 7), (128, 15), (512, 7), (1024, 7), (2048, 7))
 EPS = 1e-6
 
 
@@ -71,6 +71,7 @@ def plan_budget() -> Iterator[Call]:
             f"global, tiers, tier_tau {batch}x{gamma}",
             (*shared, None, 1, 0, EPS, 0, -1, 0, _int32(8, 16), False, stats, torch.empty(2, 2, dtype=torch.int64)),
         )
+        yield f"global {batch}x{gamma}", (*shared, None, 1, 0, EPS, 0, -1, 0, None, False, stats, None)
         yield (
             f"first_drop, caps {batch}x{gamma}",
             (*shared, caps, 1, 0, EPS, 1, -1, 0, None, False, stats, None),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import json
 import os
 import re
 import subprocess
@@ -39,6 +41,26 @@ def test_a_spill_and_a_contracted_product_are_faults() -> None:
         ["__main__.spilling", "sm_90"], ["__main__.contracted", "sm_90"], ["__main__.contracted", "gfx942"],
     ]  # fmt: skip
     assert "bytes of local memory" in faults[0] and "1 float32 multiply-adds" in faults[1]
+
+
+def test_the_committed_report_is_whole_and_the_documents_say_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(AOT.parent))
+    import aot
+
+    report = json.loads((ROOT / "bench/results/triton_aot.json").read_text())
+    variants = [aot.Variant(**v) for v in report["variants"]]
+    assert [v for v in variants if v.faults] == []
+    assert sorted({(v.kernel, v.target) for v in variants}) == sorted(itertools.product(kernels(), aot.TARGETS))
+
+    text = (ROOT / "docs/triton.md").read_text()
+    version = "Triton " + report["versions"]["triton"]
+    assert version in text and version in (ROOT / "README.md").read_text()
+    assert f"{len(variants)} variants none spills" in text
+    most = max(v.registers for v in variants), max(v.shared for v in variants) // 1024
+    assert "{} registers a thread and {} KiB".format(*most) in text
+    assert report["launches"].keys() == set(aot.aot_calls.stems())
+    for stem, counts in report["launches"].items():
+        assert f"| `{stem}` | {min(counts.values())} | {max(counts.values())} |\n" in text
 
 
 def test_amd_usage_counts_private_memory_and_spills(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ import aot_calls  # noqa: E402
 
 from dspark_ops import _backends  # noqa: E402
 from dspark_ops.testing import case  # noqa: E402
-from dspark_ops.triton import _one_program, _warmup  # noqa: E402
+from dspark_ops.triton import _move, _one_program, _warmup  # noqa: E402
 from dspark_ops.triton.allocate_verify_lens import allocate_verify_lens  # noqa: E402
 
 
@@ -50,7 +50,7 @@ def variants() -> None:
 
 
 # What the move of rows does with 16 bytes depends on these addresses, by intent.
-ALIGNED = {f"{move}.{t}" for move in ("scatter_to_strided", "gather_from_strided") for t in ("compact", "strided")}
+ALIGNED = {f"{move}.{t}" for move in ("scatter_to_strided", "gather_from_strided") for t in _move.MOVED}
 
 
 def doubts(info: Any, constants: dict[Any, Any]) -> Iterator[str]:

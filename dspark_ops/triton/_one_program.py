@@ -158,8 +158,8 @@ def fits(p: Plan) -> bool:
 
 
 def warps(p: Plan, keys: int) -> int:
-    """Four keys a thread, 16 warps at most; eight where a given survival of 2048 is searched, which would spill."""
-    if keys == 2048 and p.survival_in is not None and not p.given:
+    """Four keys a thread, 16 warps at most; eight where all of a given survival of 2048 is searched, or it spills."""
+    if keys == 2048 and p.survival_in is not None and not p.given and p.search != FIRST_DROP:
         return 8
     return min(max(keys // 128, 1), 16)
 
