@@ -2,38 +2,39 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+JOBS ?= 2
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 HAS_TORCH := $(BIN)/python -c 'import torch; raise SystemExit(not torch.__version__ >= (2, 11))' 2>/dev/null
 TRACES := examples/traces
+# Tests run in JOBS processes of one thread each; JOBS=0 runs them in one.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 SOURCES := $(shell find csrc -type f) setup.py pyproject.toml
 
-.PHONY: help demo test test-triton aot bench lint clean
+.PHONY: help demo test test-full test-triton aot bench lint clean
 help:
 	@echo "make demo    replay a real trace: static, cap-accept and compact side by side"
 	@echo "make test    run the test suite (ARGS='-k name' selects)"
-	@echo "make test-triton   what runs on every back end, on Triton's interpreter (minutes); make test has a part of it"
-	@echo "make aot     compile the Triton kernels for GPUs that need not be here; fails on a spill"
 	@echo "make test-full    the suite with every planted bug and sanitizer case (CI)"
 	@echo "make test-triton  the whole suite of the Triton back end, interpreted"
 	@echo "make aot     compile the Triton kernels for every target; refuses a spill"
 	@echo "make bench   measure"
 	@echo "make lint    ruff and mypy"
 	@echo "make clean   remove .venv and what was built"
-	@echo "PYTHON=... chooses the interpreter, VENV=... the environment; a torch >= 2.11 of PYTHON is used as it is"
+	@echo "PYTHON=... chooses the interpreter, VENV=... the environment, JOBS=... the processes of a test run; a torch >= 2.11 of PYTHON is used as it is"
 
 demo: $(VENV)/.installed
 	@$(BIN)/dspark-ops replay $(TRACES)/greedy_small.npz --cost $(TRACES)/cost_cells.json $(ARGS)
 
 test: $(VENV)/.installed
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 test-full: $(VENV)/.installed
-	@DSPARK_FULL=1 $(BIN)/python -m pytest $(ARGS)
+	@DSPARK_FULL=1 $(PYTEST) $(ARGS)
 
 test-triton: $(VENV)/.installed
-	@TRITON_INTERPRET=1 $(BIN)/python -m pytest -k triton_interpret $(ARGS)
+	@TRITON_INTERPRET=1 $(PYTEST) -k triton_interpret $(ARGS)
 
 aot: $(VENV)/.installed
 	@$(BIN)/python bench/aot.py $(ARGS)

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +25,8 @@ except ModuleNotFoundError as error:
     ) from None
 
 ROOT = Path(__file__).parent
+# A library carries a hash of its sources, by which dspark_ops knows one that was not built again.
+build_id = runpy.run_path(str(ROOT / "dspark_ops/_sources.py"))["build_id"]
 # The oldest torch whose stable ABI the sources use; the library then loads in every later one.
 TORCH_TARGET = "0x020b000000000000"
 CUDA_TARGETS = ("80", "90", "100", "120")
@@ -99,10 +102,10 @@ def native_extension() -> CppExtension:
     return CppExtension(
         "dspark_ops._C",
         sources,
-        depends=headers,
+        depends=[*headers, "setup.py"],
         include_dirs=[str(ROOT / "csrc")],
         py_limited_api=True,
-        extra_link_args=checks,
+        extra_link_args=[*checks, *build_id(ROOT, "_C")],
         extra_compile_args={"cxx": [*flags, f"-DTORCH_TARGET_VERSION={TORCH_TARGET}"]},
     )
 
@@ -131,14 +134,17 @@ def cuda_extension() -> list[Extension]:
     targets = [f"-gencode=arch=compute_{n},code=sm_{n}" for n in CUDA_TARGETS]
     targets.append(f"-gencode=arch=compute_{newest},code=compute_{newest}")
     sources = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc/cuda").glob("*.c*") if p.suffix in (".cu", ".cpp"))
+    headers = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.*h"))
     return [
         CppExtension(
             "dspark_ops._cuda",
             sources,
+            depends=[*headers, "setup.py"],
             include_dirs=[str(ROOT / "csrc"), f"{home}/include"],
             library_dirs=[f"{home}/lib64"],
             libraries=["cudart_static", "rt", "dl"],
             py_limited_api=True,
+            extra_link_args=build_id(ROOT, "_cuda"),
             extra_compile_args={
                 # The stream of the current device is in the stable ABI from 2.13 on.
                 "cxx": ["-std=c++17", "-O2", "-fvisibility=hidden", "-DTORCH_TARGET_VERSION=0x020d000000000000"],

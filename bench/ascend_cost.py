@@ -2,8 +2,9 @@
 
     python bench/ascend_cost.py [--output bench/results/ascend_cost.json]
 
-Counts, not times: nothing here ran on an NPU. Each plan is compared with the reference before it is counted.
-Confidences are smooth (1 - u^4), step times a staircase of 32 rows with a slope, caps as they come.
+Counts, not times: nothing here ran on an NPU. Each call is compared with the reference before it is counted; counts
+are sums over its cores. Plans: confidences are smooth (1 - u^4), step times a staircase of 32 rows with a slope, caps
+as they come. All other operators: the inputs of bench/cases_layout.py and bench/cases_accept.py.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cases_accept
+import cases_layout
 import torch
+from case import Case, equals_reference
 
+import dspark_ops
 from dspark_ops import ascend_host
 from dspark_ops._backends import get_backend
 from dspark_ops.testing import compare
@@ -25,11 +31,12 @@ from dspark_ops.testing import compare
 BATCHES = (8, 64, 256)
 GAMMAS = (5, 7)
 REPEATS = 5
-SHOWN = (
-    "vector_instructions", "vector_repeats", "gathers", "sorts", "scalar_reads", "scalar_writes", "scalar_gm_reads",
-    "loads", "load_bytes", "stores", "store_bytes",
-)  # fmt: skip
-HEADINGS = ("vector", "repeats", "gather", "sort", "S read", "S write", "S GM", "MTE2", "bytes", "MTE3", "bytes")
+# Counter: heading.
+SHOWN = {
+    "blocks": "cores", "vector_instructions": "vector", "vector_repeats": "repeats", "gathers": "gather",
+    "sorts": "sort", "scalar_reads": "S read", "scalar_writes": "S write", "scalar_gm_reads": "S GM",
+    "loads": "MTE2", "load_bytes": "bytes", "stores": "MTE3", "store_bytes": "bytes",
+}  # fmt: skip
 Call = tuple[str, str, tuple[Any, ...]]
 
 
@@ -77,7 +84,11 @@ def calls(batch: int, gamma: int, seed: int) -> Iterator[Call]:
     yield "allocate_verify_lens", "history by slot", allocate(spread, slots, by_slot, -1, 0)
 
 
-def measure(batch: int, gamma: int) -> Iterator[dict[str, Any]]:
+def _medians(counts: list[dict[str, int]]) -> dict[str, int]:
+    return {name: int(statistics.median(c[name] for c in counts)) for name in ascend_host.COUNTERS}
+
+
+def measure_plans(batch: int, gamma: int) -> Iterator[dict[str, Any]]:
     """Medians over a few inputs, per call."""
     for form in range(len(list(calls(batch, gamma, 0)))):
         counts = []
@@ -87,8 +98,28 @@ def measure(batch: int, gamma: int) -> Iterator[dict[str, Any]]:
             ascend_host.counters()
             get_backend("ascend_host").operator(stem)(*args)
             counts.append(ascend_host.counters())
-        medians = {name: int(statistics.median(c[name] for c in counts)) for name in ascend_host.COUNTERS}
-        yield {"stem": stem, "form": label, "batch": batch, "gamma": gamma, **medians}
+        yield {"stem": stem, "form": label, "batch": batch, "gamma": gamma, **_medians(counts)}
+
+
+def measure_case(case: Case) -> dict[str, Any]:
+    """The same of a case of the CPU benchmark."""
+    counts = []
+    with dspark_ops.use_backend("ascend_host"):
+        equals_reference(case)
+        for i in range(REPEATS):
+            ascend_host.counters()
+            case.ours(i)
+            counts.append(ascend_host.counters())
+    stem, form = re.split("[ +]|$", case.op, maxsplit=1)
+    return {"stem": stem, "form": form, "batch": case.batch, "gamma": case.gamma, **_medians(counts)}
+
+
+def measure(batch: int, gamma: int) -> Iterator[dict[str, Any]]:
+    """Every operator at one size."""
+    yield from measure_plans(batch, gamma)
+    for case in (*cases_layout.cases(batch, gamma, None), *cases_accept.cases(batch, gamma, None)):
+        if get_backend("ascend_host").serves(re.split("[ +]|$", case.op, maxsplit=1)[0]):
+            yield measure_case(case)
 
 
 def main() -> None:
@@ -96,7 +127,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="also write the counts as JSON")
     arguments = parser.parse_args()
     table = []
-    print(f"{'operator':38} {'B':>4} {'γ':>2} " + " ".join(f"{h:>7}" for h in HEADINGS))
+    print(f"{'operator':38} {'B':>4} {'γ':>2} " + " ".join(f"{h:>7}" for h in SHOWN.values()))
     for batch in BATCHES:
         for gamma in GAMMAS:
             for row in measure(batch, gamma):

@@ -66,6 +66,17 @@ def pad(batch: int, gamma: int, s: Rival) -> Case:
     )  # fmt: skip
 
 
+def token_maps(slots: int, context: int, g: torch.Generator) -> dict[str, Any]:
+    """Tokens of each slot in pages of 128 that lie anywhere, and the sliding-window index of each token."""
+    pages = slots * (context // 128 + 1)
+    tokens = torch.randperm(pages, generator=g)[:, None] * 128 + torch.arange(128)
+    return {
+        "req_to_token": tokens.reshape(slots, -1)[:, :context].int().contiguous(),
+        "full_to_swa": (torch.randperm(pages, generator=g)[:, None] * 128 + torch.arange(128)).flatten(),
+        "swa_page": 128,
+    }
+
+
 def compressor(batch: int, gamma: int) -> Iterator[Case]:
     """C4 and C128 in one call, the state tables in both forms, the safe lengths: no rival has them for ragged rows."""
     width, g = gamma + 1, random(6)
@@ -79,6 +90,8 @@ def compressor(batch: int, gamma: int) -> Iterator[Case]:
     slots = torch.arange(batch, dtype=torch.int32)
     ring = dspark_ops.state_rows(cu[0], lens[0], start, slots, 128, 1, 256, width, -1)
     blocks = dspark_ops.state_blocks(pages, lens[0], start, 4, 2, 128)
+    paged = torch.empty(batch, 8 + width, dtype=torch.int32)
+    maps = token_maps(batch, 8192 + width, g)
     safe = torch.empty_like(start)
 
     def ours_layout(i: int) -> Any:
@@ -89,8 +102,13 @@ def compressor(batch: int, gamma: int) -> Iterator[Case]:
         k = i % ROTATE
         return dspark_ops.state_rows(cu[k], lens[k], start, slots, 128, 1, 256, width, -1, out=ring)
 
+    def ours_paged(i: int) -> Any:
+        k = i % ROTATE
+        return dspark_ops.state_rows(cu[k], lens[k], start, slots, 4, 2, 16, width, -1, **maps, out=paged)
+
     yield Case("compressor_layout C4+C128", batch, gamma, ours_layout)
     yield Case("state_rows C128", batch, gamma, ours_rows)
+    yield Case("state_rows C4", batch, gamma, ours_paged)
     yield Case(
         "state_blocks C4", batch, gamma,
         lambda i: dspark_ops.state_blocks(pages, lens[i % ROTATE], start, 4, 2, 128, out=blocks),

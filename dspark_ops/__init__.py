@@ -1,7 +1,8 @@
 """Operators for confidence-scheduled speculative decoding (DSpark): plan verify lengths, build ragged metadata."""
 
 from ._backends import available_backends, backends, use_backend
-from .cost import AdditiveTable, FloorTable, StepCost, load_cost_table
+from .ascend_metadata import AscendTable, AscendVerifyMetadata, StateBlocks, StateRing, ascend_verify_metadata
+from .cost import AdditiveTable, ContextTable, FloorTable, OnlineCost, StepCost, TierGroup, TierTable, load_cost_table
 from .ops._accepted import Accepted
 from .ops.accept_greedy import accept_greedy
 from .ops.allocate_verify_lens import Plan, allocate_verify_lens
@@ -17,23 +18,36 @@ from .ops.scatter_to_strided import scatter_to_strided
 from .ops.schedule_verify_lens import Schedule, schedule_verify_lens
 from .ops.state_rows import state_blocks, state_rows
 from .ops.update_offset import update_offset
+from .planner import Decision, Planner, RanksDiffer
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Accepted",
     "AdditiveTable",
+    "AscendTable",
+    "AscendVerifyMetadata",
     "CompressorEntries",
     "CompressorLayout",
     "CompressorTable",
+    "ContextTable",
+    "Decision",
     "FloorTable",
+    "OnlineCost",
     "PaddedLens",
     "Plan",
+    "Planner",
     "RaggedLayout",
+    "RanksDiffer",
     "Schedule",
+    "StateBlocks",
+    "StateRing",
     "StepCost",
+    "TierGroup",
+    "TierTable",
     "accept_greedy",
     "allocate_verify_lens",
+    "ascend_verify_metadata",
     "available_backends",
     "backends",
     "capture_lens",

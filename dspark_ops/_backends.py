@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from . import ascend_host, cuda_host
+from . import _sources, ascend_host, cuda_host
 
 
 def _load_native(folder: Path = Path(__file__).parent, name: str = "_C") -> tuple[bool, str]:
@@ -27,7 +28,11 @@ def _load_native(folder: Path = Path(__file__).parent, name: str = "_C") -> tupl
         torch.ops.load_library(str(found[0]))
     except OSError as error:
         return False, f"the native library does not load: {error}"
-    return True, f"loaded {found[0].name}"
+    if not _sources.is_stale(found[0]):
+        return True, f"loaded {found[0].name}"
+    stale = f"{found[0].name} was built from other sources than these: run `python setup.py build_ext --inplace`"
+    warnings.warn(f"dspark_ops: {stale}", RuntimeWarning, stacklevel=2)
+    return True, f"loaded, but {stale}"
 
 
 def _load_ascend() -> tuple[bool, str]:
@@ -154,6 +159,19 @@ def use_backend(name: str) -> Iterator[None]:
         raise RuntimeError(f"backend {name!r} is not available: {reason}")
     before = (_forced, forced_namespace)
     _forced, forced_namespace = backend, backend.namespace
+    try:
+        yield
+    finally:
+        _forced, forced_namespace = before
+
+
+@contextmanager
+def on_host() -> Iterator[None]:
+    """For work that is the host's whatever serves the device: leaves a forced back end of another device aside."""
+    global _forced, forced_namespace
+    before = (_forced, forced_namespace)
+    if _forced is not None and _forced.device not in (None, "cpu"):
+        _forced = forced_namespace = None
     try:
         yield
     finally:

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 
-def write_atomic(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` to `path` through a temporary file next to it; on failure the old file stays as it was."""
+def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
+    """Write text or bytes to `path` through a temporary file next to it; on failure the old file stays as it was."""
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(temporary, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

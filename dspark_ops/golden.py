@@ -13,7 +13,11 @@ import torch
 from torch import Tensor
 
 from . import tiers as tier_rules
+from .calibration import Samples, fit_sts
 from .cost import AdditiveTable, FloorTable
+from .cost.cells import CostCells
+from .cost.fit import fit_additive, fit_floor, row_bin
+from .cost.fit_report import Quality
 from .ops.finalize_accept import finalize_accept as run_finalize_accept
 from .ops.pad_to_bucket import capture_lens, pad_to_bucket
 from .ops.plan_budget import plan_budget as run_plan_budget
@@ -21,6 +25,7 @@ from .ops.prefix_survival import prefix_survival
 from .ops.ragged_layout import ragged_layout as run_ragged_layout
 from .ops.scatter_to_strided import scatter_to_strided
 from .ops.schedule_verify_lens import schedule_verify_lens as run_schedule_verify_lens
+from .planner import Planner
 from .testing import Mismatch
 
 Case = dict[str, Any]
@@ -46,9 +51,9 @@ def expect(name: str, got: Tensor | None, want: Any) -> None:
         raise Mismatch(f"{name}{list(at)} is {values[at].item()}, expected {wanted[at].item()}")
 
 
-def close(name: str, got: float, want: float, relative: float) -> None:
-    """Raise Mismatch unless the numbers agree within a relative error."""
-    if not abs(got - want) <= relative * abs(want):
+def close(name: str, got: float, want: float, relative: float, absolute: float = 0.0) -> None:
+    """Raise Mismatch unless the numbers agree within a relative error, or within an absolute one."""
+    if not abs(got - want) <= max(relative * abs(want), absolute):
         raise Mismatch(f"{name} is {got}, expected {want} within {relative:g}")
 
 
@@ -87,6 +92,26 @@ def plan_budget(case: Case, device: str) -> None:
     # Ours is whole nanoseconds, theirs is not.
     close("step seconds", step_ns * 1e-9, case["predicted_step_seconds"], 1e-6)
     close("tokens per second", tau / (step_ns * 1e-9), case["predicted_theta"], 2e-5)
+
+
+@_checker
+def budget_planner(case: Case, device: str) -> None:
+    """Budgets over time: confidences that come so many observations late, slots that change hands."""
+    kind = FloorTable if "sample_steps_per_sec" in case["table"] else AdditiveTable
+    cost = kind.from_json(json.dumps(case["table"]))
+    lag = case["carry_steps"]
+    planner = Planner(cost, gamma=case["gamma"], slots=case["pool_size"], lag=lag, search="global", bypass=False)
+    for i, step in enumerate(case["steps"]):
+        slots, generation = _int64(step["slots"], "cpu"), _int64(step["generation"], "cpu")
+        current = _int64(step["current_generation"], "cpu")
+        seen = (slots, _floats(step["confidence"], "cpu"), generation)
+        if lag == 0:
+            planner.observe(*seen)
+        decision = planner.decide(slots, generation=current)
+        if lag > 0:
+            planner.observe(*seen)
+        if decision.budget != step["budget"]:
+            raise Mismatch(f"steps[{i}].budget is {decision.budget}, expected {step['budget']}")
 
 
 @_checker
@@ -151,3 +176,45 @@ def capture_layout(case: Case, device: str) -> None:
     """Verify lengths with which a graph of so many rows and slots is captured."""
     lens = capture_lens(case["rows"], case["slots"], case["width"], device)
     expect("verify_lens", lens, case["verify_lens"])
+
+
+@_checker
+def sts_fit(case: Case, device: str) -> None:
+    """Sequential temperature scaling: the same temperatures and the same calibration errors."""
+    mask = _floats(case["prefix_mask"], device)
+    samples = Samples(_floats(case["logits"], device), mask.sum(1).long(), "greedy")
+    fitted = fit_sts(samples, _floats(case["grid"], device), case["num_bins"])
+    for name in ("temperatures", "ece_before", "ece_after"):
+        got, want = getattr(fitted, name), case[name]
+        if len(got) != len(want):
+            raise Mismatch(f"{name} has {len(got)} values, expected {len(want)}")
+        for k, (a, b) in enumerate(zip(got, want, strict=True)):
+            # The order of a float64 sum is the machine's choice; a temperature is one of the grid.
+            close(f"{name}[{k}]", a, b, 0.0 if name == "temperatures" else 1e-9)
+
+
+@_checker
+def cost_fit(case: Case, device: str) -> None:
+    """The additive fit of measured cells and its residuals, and the table by rows only."""
+    cells, bin_rows = CostCells.from_list(case["cells"]), case["mbin_w"]
+    table = fit_additive(cells, bin_rows)
+    alpha = dict(zip(table.bs_probes, table.alpha_seconds, strict=True))
+    theta = dict(zip(table.m_probes, table.theta_seconds, strict=True))
+    close("bias", table.bias_seconds, case["bias"], 1e-9)
+    for name, got in (("alpha", alpha), ("theta", theta)):
+        if list(map(str, got)) != list(case[name]):
+            raise Mismatch(f"{name} has probes {list(got)}, expected {list(case[name])}")
+        for probe, seconds in got.items():
+            close(f"{name}[{probe}]", seconds, case[name][str(probe)], 1e-9, 1e-12)
+    measured = [cell.seconds for cell in cells.samples]
+    fitted = [table.bias_seconds + alpha[cell.num_reqs] + theta[row_bin(cell.rows, bin_rows)] for cell in cells.samples]
+    quality = Quality.of(measured, fitted)
+    close("rms_ms", quality.rms_seconds * 1e3, case["rms_ms"], 1e-9)
+    close("r2", quality.r2 or 0.0, case["r2"], 1e-9)
+    for i, (seconds, fit) in enumerate(zip(measured, fitted, strict=True)):
+        percent = abs(seconds - fit) / seconds * 100
+        close(f"relative_error_percent[{i}]", percent, case["relative_error_percent"][i], 1e-9, 1e-9)
+    by_rows = json.loads(fit_floor(cells).to_json())
+    for field, want in case["sps_table"].items():
+        if by_rows[field] != want:
+            raise Mismatch(f"sps_table.{field} is {by_rows[field]}, expected {want}")

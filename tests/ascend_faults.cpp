@@ -438,6 +438,34 @@ PLANT(tensor_used_after_enqueue) {
   q.out.FreeTensor(q.out.DeQue<float>());
 }
 
+struct BoundQueue {
+  TPipe pipe;
+  TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> queue;
+  BoundQueue() { pipe.InitBuffer(queue, 2, 256); }
+};
+PLANT(bound_queue_waits_for_no_vector) {  // it orders the two copies, nothing else
+  BoundQueue q;
+  for (int i = 0; i < 3; ++i) {
+    const auto t = q.queue.AllocTensor<float>();
+    DataCopy(t, global(), 64);
+    q.queue.EnQue(t);
+    const auto u = q.queue.DeQue<float>();
+    if (!right) Adds(u, u, 1.0f, 64);
+    DataCopy(global()[1024 + 64 * i], u, 64);
+    q.queue.FreeTensor(u);
+  }
+}
+PLANT(bound_queue_of_a_computed_tensor) {  // DeQue waits for a copy, not for the vector unit
+  BoundQueue q;
+  const auto t = q.queue.AllocTensor<float>();
+  if (right) DataCopy(t, global(), 64);
+  else Duplicate(t, 1.0f, 64);
+  q.queue.EnQue(t);
+  const auto u = q.queue.DeQue<float>();
+  DataCopy(global()[1024], u, 64);
+  q.queue.FreeTensor(u);
+}
+
 // ---- global memory, the scalar cache and other cores ----
 
 GlobalTensor<int64_t> shared_words() {
@@ -490,6 +518,15 @@ PLANT_BLOCKS(race_between_blocks, 2) {
   }
   if (right) SyncAll();
   if (GetBlockIdx() == 1) DataCopy(b.at(0, 64), global(), 64);
+}
+PLANT_BLOCKS(two_cores_write_one_block, 2) {
+  host::whole_blocks = true;
+  Buffer b;
+  filled(b, 0, 8);
+  meet<HardEvent::V_MTE3>();
+  const uint32_t first = right ? 8 : 4;  // words of the other core start there
+  const DataCopyExtParams shape{1, first * 4, 0, 0, 0};
+  DataCopyPad(global()[uint64_t(GetBlockIdx() * first)], b.at(0, 8), shape);
 }
 PLANT_BLOCKS(write_over_what_another_reads, 2) {
   Buffer b;

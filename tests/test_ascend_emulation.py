@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dspark_ops import ascend_host
-from dspark_ops.cuda_host import sources
+from dspark_ops._emulation import sources
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
@@ -74,12 +74,15 @@ FAULTS = {
     "tensor_freed_twice": "not a tensor that this queue gave out",
     "tensor_used_after_free": "freed or handed on",
     "tensor_used_after_enqueue": "freed or handed on",
+    "bound_queue_waits_for_no_vector": "V reads what pipe MTE2 wrote",
+    "bound_queue_of_a_computed_tensor": "MTE3 reads what pipe V wrote",
     "scalar_write_never_cleaned": "never cleaned out of the scalar cache",
     "copy_of_an_unclean_line": "has not cleaned its cache",
     "other_core_reads_unclean": "has not cleaned its cache",
     "stale_line": "cached line is stale",
     "two_cores_one_line": "same cache line dirty",
     "race_between_blocks": "block 0 wrote, with no SyncAll",
+    "two_cores_write_one_block": "part of a 32-byte block that block 0 writes too",
     "write_over_what_another_reads": "block 0 reads, with no SyncAll",
     "block_misses_the_meeting": "not reached by every block",
     "more_blocks_than_cores": "41 blocks on 40 cores",

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from dspark_ops import ascend_host
-from dspark_ops.cuda_host import sources
+from dspark_ops._emulation import sources
 
 HERE = Path(__file__).parent
 TORCH_NPU = "torch-npu==2.13.0"
@@ -78,7 +78,8 @@ def test_builds_against_torch_npu(torch_npu: Path, tmp_path: Path) -> None:
     )
     run(["cmake", "--build", str(build)])
     symbols = run(["nm", "-C", "--undefined-only", str(build / "_ascend.so")])
-    for name in ("OpCommand::RunOpApiV2", "getCurrentNPUStream", "aclrtlaunch_dspark_allocate_verify_lens"):
+    launches = [f"aclrtlaunch_dspark_{stem}" for stem in ascend_host.STEMS]
+    for name in ("OpCommand::RunOpApiV2", "getCurrentNPUStream", "AclrtGetDeviceInfo", *launches):
         assert name in symbols, symbols
 
 

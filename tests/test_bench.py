@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.profiler import record_function
 
 import dspark_ops
 from dspark_ops import _backends
@@ -129,14 +130,25 @@ def test_readme_shows_the_committed_figures() -> None:
     root = BENCH.parent
     data = json.loads((root / "bench/results/cpu.json").read_text())
     assert table.markdown(data) in (root / "README.md").read_text()
+    data = json.loads((root / "bench/results/step.json").read_text())
+    assert step.markdown(data) in (root / "README.md").read_text()
 
 
 def test_step_counts_what_would_launch_and_what_would_wait() -> None:
-    x = torch.arange(4)
-    assert step.count(lambda i: x.view(2, 2)[0]) == {"launches": 0, "host_reads": 0}
-    assert step.count(lambda i: (x + 1).sum().item()) == {"launches": 2, "host_reads": 1}
-    lens = torch.tensor([1, 2], dtype=torch.int32)
-    assert step.count(lambda i: dspark_ops.ragged_layout(lens, 4)) == {"launches": 1, "host_reads": 0}
+    x, lens = torch.arange(4), torch.tensor([1, 2], dtype=torch.int32)
+
+    def chosen_on_host(i: int) -> object:
+        with record_function(step.ON_HOST):
+            rows = (x + 1).sum().item()
+        return x * rows
+
+    for work, launches, reads, on_host in (
+        (lambda i: x.view(2, 2)[0], 0, 0, 0),
+        (lambda i: (x + 1).sum().item(), 2, 1, 0),
+        (lambda i: dspark_ops.ragged_layout(lens, 4), 1, 0, 0),
+        (chosen_on_host, 1, 0, 2),
+    ):
+        assert step.count(work) == {"launches": launches, "host_reads": reads, "on_host": on_host}
 
 
 def test_both_paths_of_a_step_agree() -> None:
@@ -146,4 +158,6 @@ def test_both_paths_of_a_step_agree() -> None:
         pytest.skip(f"SGLang's wheel cannot be had: {error}")
     record = step.measure(theirs, 4, 3, seconds=0.01)
     assert record["ours"]["launches"] < record["sglang"]["launches"]
+    assert record["ours"]["on_host"] < record["sglang"]["on_host"]
+    assert record["ours"]["host_reads"] == record["sglang"]["host_reads"] == 0
     assert f"{record['ours']['launches']} |" in step.markdown({"records": [record]})

@@ -31,17 +31,26 @@ def test_golden_file_passes(name: str, backend: str) -> None:
 CORRUPTED = {
     "schedule_verify_lens": ["survival", "verify_lens"],
     "plan_budget": ["budget", "predicted_tau", "predicted_step_seconds", "predicted_theta"],
+    "budget_planner": ["steps"],
     "tiers": ["local_tier_rows", "fill_budget", "dp_tier_rows", "round_up"],
     "ragged_layout": ["cu_seqlens", "row_request", "row_offset", "verify_ids", "strided", "padded", "padded_capped"],
+    "cost_fit": ["bias", "alpha", "theta", "rms_ms", "r2", "relative_error_percent", "mbin_w", "sps_table"],
     "accept": ["correct_len", "trimmed", "commit_lens", "new_seq_lens", "out_tokens"],
     "capture_layout": ["verify_lens"],
+    "sts_fit": ["temperatures", "ece_before", "ece_after"],
 }
 
 
 def raised(value: Any) -> Any:
-    """The same nested value with its first number made wrong."""
+    """The same nested value with its first number made wrong; of an object, the last one's."""
+    if isinstance(value, dict):
+        last = list(value)[-1]
+        return value | {last: raised(value[last])}
     if isinstance(value, list):
         return [raised(value[0]), *value[1:]]
+    if isinstance(value, dict):
+        first = next(iter(value))
+        return value | {first: raised(value[first])}
     return 17 if value is None else value + 1
 
 
@@ -69,10 +78,10 @@ def test_a_malformed_case_and_a_malformed_file_are_failures(tmp_path: Path) -> N
 def test_directory_report(tmp_path: Path) -> None:
     case = golden_data.load("accept")[0]
     write(tmp_path, "accept", [case, case | {"trimmed": raised(case["trimmed"])}])
-    write(tmp_path, "sts_fit", [{}])
+    write(tmp_path, "new_thing", [{}])
     report = check.check_directory(tmp_path, "reference", seconds=0)
     assert (report.passed, report.failed) == (1, 1)
-    assert report.notes[0] == "no checker yet for: sts_fit.json"
+    assert report.notes[0] == "no checker yet for: new_thing.json"
     assert "only the reference" in report.notes[1]
 
 

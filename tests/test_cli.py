@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import dspark_ops.replay as replay_module
+import dspark_ops.replay.demo as replay_module
 import golden_data
 from dspark_ops import backends
 from dspark_ops.commands import app

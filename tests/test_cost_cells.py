@@ -9,7 +9,7 @@ import pytest
 import torch
 from damage import check_damaged
 
-from dspark_ops.cost_cells import CostCells
+from dspark_ops.cost.cells import CostCells
 
 CELLS = [
     {"bs": 2, "M": 4, "T": 3e-6},

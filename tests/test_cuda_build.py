@@ -6,12 +6,15 @@ import importlib.util
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from workshop import ROOT
 
-TABLE = ROOT / "bench/results/cuda_resources.json"
+sys.path.insert(0, str(ROOT / "bench"))
+import cuda_table
+
 needs_nvcc = pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
 
 _spec = importlib.util.spec_from_file_location("cuda_build", ROOT / "csrc/cuda/build.py")
@@ -53,9 +56,23 @@ def test_offsets_are_learnt_without_fused_multiply_add(flags: list[str], fused: 
 
 
 def test_table_names_every_source_for_every_target_and_no_spill() -> None:
-    table = json.loads(TABLE.read_text())
+    table = json.loads(cuda_table.RESOURCES.read_text())
     seen = {(row["file"], row["arch"]) for row in table["kernels"]}
     with_kernels = {s.name for s in gate.sources() if "__global__" in s.read_text()}
     assert {(name, arch) for name in with_kernels for arch in gate.ARCHS} <= seen
     assert all(row["spill_bytes"] == row["stack_bytes"] == 0 for row in table["kernels"])
     assert max(table["dynamic_shared_bytes"].values()) <= 99 << 10
+
+
+@pytest.mark.full
+def test_the_table_was_made_from_these_sources() -> None:
+    table = json.loads(cuda_table.RESOURCES.read_text())
+    assert table["sources"] == gate.source_hash(), (
+        "make it again (minutes): python csrc/cuda/build.py --output bench/results/cuda_resources.json"
+    )
+
+
+def test_the_tables_of_the_document_are_those_of_the_resources() -> None:
+    document = (ROOT / "docs/cuda.md").read_text(encoding="utf-8")
+    for table in cuda_table.tables():
+        assert table in document, "docs/cuda.md: paste what `python bench/cuda_table.py` prints"

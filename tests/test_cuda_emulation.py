@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dspark_ops import cuda_host
+from dspark_ops import _emulation, cuda_host
 
 FAULTS = Path(__file__).parent / "cuda_faults.cu"
 
@@ -61,7 +61,7 @@ def program(tmp_path_factory: pytest.TempPathFactory):
     def build(check: str) -> Path:
         if check not in built:
             folder = tmp_path_factory.mktemp(f"faults_{check}")
-            machine = sorted((cuda_host.sources() / "emulation/cuda_on_host").glob("*.cpp"))
+            machine = sorted((_emulation.sources() / "emulation/cuda_on_host").glob("*.cpp"))
             out = folder / "faults"
             command = cuda_host.compile_command(check)
             objects = [folder / "faults.o"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from workshop import Workshop
 
+from dspark_ops import _sources
+
 PLANNING, SELECT, ORDER = "csrc/cpu/planning.cpp", "csrc/cpu/select.cpp", "csrc/common/order.h"
 SCHEDULE, BUDGET = "tests/test_schedule_verify_lens.py::", "tests/test_plan_budget.py::"
 
@@ -94,6 +96,17 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 def test_the_named_tests_pass_unplanted(shop: Workshop) -> None:
     done = shop.run(*sorted({test for *_, test in MUTANTS.values()}))
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_a_library_of_other_sources_is_known(shop: Workshop) -> None:
+    (library,) = (shop.folder / "dspark_ops").glob("_C*.so")
+    assert not _sources.is_stale(library)
+    for file in ("setup.py", PLANNING, ORDER):
+        text = (shop.folder / file).read_text()
+        shop.restore(file, text + "\n")
+        stale = _sources.is_stale(library)
+        shop.restore(file, text)
+        assert stale and not _sources.is_stale(library), file
 
 
 # The ordinary run plants one bug of each kind that needs no rebuild of everything.

@@ -11,8 +11,8 @@ import pytest
 import tiny_trace
 import torch
 
-import dspark_ops.replay as module
-from dspark_ops.cost_cells import CostCells
+import dspark_ops.replay.demo as module
+from dspark_ops.cost.cells import CostCells
 from dspark_ops.replay import Options, Violation, replay, step_rows
 from dspark_ops.trace import Trace
 

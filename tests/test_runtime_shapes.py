@@ -26,6 +26,19 @@ def test_query_start_loc_never_decreases_in_its_tail() -> None:
         vllm.query_start_loc(cu, 6, out=workspace[:3])
 
 
+def test_query_start_loc_of_a_batch_with_prompts() -> None:
+    """Two decoding requests around a piece of a prompt of 20 tokens, and one that does not run."""
+    lens, others = ints(4, 1, 0, 3), ints(1, 20, 0, 1)
+    cu = dspark_ops.ragged_layout(lens, 8).cu_seqlens
+    assert vllm.query_start_loc(cu, 6, num_non_draft_tokens=others).tolist() == [0, 4, 24, 24, 27, 27, 27]
+    assert vllm.cu_num_logits(cu).tolist() == [0, 4, 5, 5, 8]
+    decoding = lens.clamp(max=1)
+    assert torch.equal(vllm.query_start_loc(cu, 6, num_non_draft_tokens=decoding), vllm.query_start_loc(cu, 6))
+    assert vllm.query_start_loc(ints(0), 2, num_non_draft_tokens=ints()).tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="num_non_draft_tokens"):
+        vllm.query_start_loc(cu, 6, num_non_draft_tokens=others[:2])
+
+
 def test_counts_of_a_step() -> None:
     lens, commit = ints(4, 1, 0, 8), ints(2, 1, 0, 8)
     assert vllm.num_draft_tokens(lens).tolist() == [3, 0, 0, 7]
@@ -60,4 +73,6 @@ def test_windows_fill_a_cell_exactly(seed: int) -> None:
 def test_windows_without_slack_leave_the_plan_alone() -> None:
     lens, _ = tensorrt_llm.exact_windows(ints(3, 2), ints(8, 8), 5, 2)
     assert lens.tolist() == [3, 2]
+    assert tensorrt_llm.exact_windows(ints(3, 2), ints(4, 2), 9, 3).lens.tolist() == [4, 2, 1], "the caps end it"
+    assert tensorrt_llm.exact_windows(ints(3, 2), ints(4, 4), 4, 3).lens.tolist() == [3, 2, 1], "it does not fit"
     assert tensorrt_llm.exact_windows(ints(), ints(), 2, 2).lens.tolist() == [1, 1]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 from workshop import ROOT, Workshop
 
-from dspark_ops import _backends
+from dspark_ops import _backends, _emulation, _sources
 
 
 def test_without_torch_it_says_what_to_install() -> None:
@@ -47,6 +49,37 @@ def test_refuses_to_choose_between_two_libraries(tmp_path: Path) -> None:
     (tmp_path / "_C.so").touch()
     ok, reason = _backends._load_native(tmp_path)
     assert not ok and reason.startswith("more than one native library, so one is stale: _C.abi3.so, _C.so;")
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
+def test_a_stale_library_is_loaded_with_a_warning_and_only_in_a_checkout(tmp_path: Path) -> None:
+    package = tmp_path / "dspark_ops"
+    package.mkdir()
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    for folder in ("common", "cpu"):
+        shutil.copytree(ROOT / "csrc" / folder, tmp_path / "csrc" / folder)
+    option = _sources.build_id(tmp_path, "_C")
+    command = ["gcc", "-shared", "-x", "c", os.devnull, "-o", str(package / "_C.so")]
+    subprocess.run([*command, *option], check=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _backends._load_native(package) == (True, "loaded _C.so")
+        (tmp_path / "csrc/cpu/new.h").touch()
+        with pytest.raises(RuntimeWarning, match=r"_C\.so .* run `python setup\.py build_ext --inplace`"):
+            _backends._load_native(package)
+        (tmp_path / "setup.py").unlink()
+        assert _backends._load_native(package) == (True, "loaded _C.so")
+
+
+def test_an_installed_package_holds_what_the_emulations_are_built_from(tmp_path: Path) -> None:
+    command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    held, wanted = (
+        {str(p.relative_to(root)) for p in root.rglob("*") if p.suffix in _emulation.SUFFIXES}
+        for root in (tmp_path / "dspark_ops/csrc", ROOT / "csrc")
+    )
+    assert {name for name in wanted - held if not name.startswith(("cpu/", "cuda/tools/"))} == set()
+    assert {"common/params.h", "cuda/plan_budget.cu", "emulation/cuda_on_host/machine.cpp"} <= held
 
 
 def test_a_source_archive_can_build_and_test_itself(tmp_path: Path) -> None:

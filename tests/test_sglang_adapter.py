@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import golden_data
 from dspark_ops.integrations import sglang as adapter
@@ -18,7 +19,7 @@ from dspark_ops.integrations import sglang as adapter
 sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
 import rival
 
-CASES = 250
+CASES = 250  # of each of ten calls
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +53,28 @@ def same(ours: Any, other: Any) -> None:
 class Batch:
     """Random inputs of a step, as SGLang passes them."""
 
-    def __init__(self, theirs: SimpleNamespace, seed: int) -> None:
+    def __init__(self, theirs: SimpleNamespace, seed: int, bs: int | None = None) -> None:
         random = torch.Generator().manual_seed(seed)
 
         def draw(low: int, high: int, *shape: int) -> Tensor:
             return torch.randint(low, high, shape, generator=random)
 
-        self.bs, self.gamma = int(draw(1, 40)), int(draw(1, 9))
+        self.bs, self.gamma = bs or int(draw(1, 40)), int(draw(1, 9))
         self.width = self.gamma + 1
         # Eighths: up to 8 factors are exact in float32, so that ties are ties for both.
         self.confidence = draw(0, 9, self.bs, self.gamma) / 8
         self.budget = int(draw(0, self.bs * self.gamma + 4))
         self.cfg = theirs.DSparkScheduleConfig(gamma=self.gamma)
         self.verify_lens = draw(1, self.width + 1, self.bs).int()
+        wide = [torch.int32, torch.int64][seed % 2]  # SGLang passes both
         self.rows = int(self.verify_lens.sum()) + int(draw(0, 20))
         self.slots = self.bs + int(draw(0, 5))
         self.drafts = draw(0, 1000, self.bs, self.gamma)
         self.block_ids = draw(0, 1000, self.bs, self.gamma)
-        self.compact = torch.randn(self.rows + 3, 5, generator=random)
-        self.correct = torch.minimum(draw(0, self.gamma + 1, self.bs), torch.tensor(self.gamma)).int()
-        self.bonus, self.prefix = draw(0, 1000, self.bs), draw(0, 10**6, self.bs)
+        kind = [torch.float32, torch.bfloat16, torch.int64][seed % 3]
+        self.compact = (8 * torch.randn(self.rows + 3, 5, generator=random)).to(kind)
+        self.correct = draw(0, self.width, self.bs).to(wide)
+        self.bonus, self.prefix = draw(0, 1000, self.bs), draw(0, 10**6, self.bs).to(wide)
 
     def layout(self, theirs: SimpleNamespace) -> Any:
         return theirs.RaggedVerifyLayout.from_verify_lens_device(
@@ -93,7 +96,7 @@ CALLS: dict[str, Callable[[SimpleNamespace, Batch], Any]] = {
         draft_block_ids=b.block_ids, draft_tokens=b.drafts, layout=b.layout(s), device="cpu"
     ),
     "scatter": lambda s, b: s.ScatterCompactToStrided.execute(
-        compact=b.compact, layout=b.layout(s), fill_value=0.5, verify_num_draft_tokens=b.width
+        compact=b.compact, layout=b.layout(s), fill_value=3.0, verify_num_draft_tokens=b.width
     ),
     "cap": lambda s, b: s.CapCorrectLen.execute(correct_len=b.correct, verify_lens=b.verify_lens),
     "finalize": lambda s, b: s.FinalizeAcceptLens.execute(
@@ -214,14 +217,73 @@ def test_switching(theirs: SimpleNamespace) -> None:
         adapter.enable(0)
 
 
+def test_modules_that_import_a_function_by_name(theirs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As SGLang's verify step does: before `enable`, or while it is on, and all get their own back."""
+    before = looked_up("compact_row_index")
+    early, late = ModuleType("sglang.early"), ModuleType("sglang.late")
+    vars(early)["compact_row_index"] = before
+    monkeypatch.setitem(sys.modules, "sglang.early", early)
+    monkeypatch.setitem(sys.modules, "sglang.late", late)
+    with adapter.enabled(3):
+        ours = vars(late)["compact_row_index"] = looked_up("compact_row_index")
+        assert vars(early)["compact_row_index"] is ours is not before
+    assert vars(early)["compact_row_index"] is vars(late)["compact_row_index"] is before
+
+
+def test_another_version_of_sglang_is_left_as_it_is(theirs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = vars(theirs.CapCorrectLen)["execute"]
+    monkeypatch.delattr(sys.modules[f"{rival.OPS}.dspark.dspark_verify_window"], "scatter_compact_to_strided_into")
+    with pytest.raises(ImportError, match="scatter_compact_to_strided_into"):
+        adapter.enable(3)
+    assert vars(theirs.CapCorrectLen)["execute"] is before
+
+
+@pytest.mark.parametrize("call", ["schedule", "out tokens"])
+def test_a_draft_of_another_length_is_refused(theirs: SimpleNamespace, call: str) -> None:
+    """Fault 9: lengths cut at the wrong γ would be wrong without a word."""
+    batch = Batch(theirs, 0)
+    with adapter.enabled(batch.gamma + 1), pytest.raises(ValueError, match=rf"gamma.*got {batch.gamma}"):
+        CALLS[call](theirs, batch)
+
+
+class Capture(TorchDispatchMode):
+    """What a graph capture does to tensors: memory is handed out, and no launch that would fill it runs."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func.overloadpacket in (torch.ops.aten.full, torch.ops.aten.full_like, torch.ops.aten.zeros):
+            out.fill_(-7)
+        return out
+
+
+@pytest.mark.parametrize("call", ["cap", "finalize", "out tokens"])
+def test_nothing_is_kept_from_a_capture(theirs: SimpleNamespace, call: str) -> None:
+    batch = Batch(theirs, 0, bs=77)  # a size that no other test has made anything for
+    expected = CALLS[call](theirs, batch)
+    with adapter.enabled(batch.gamma):
+        with Capture():
+            CALLS[call](theirs, batch)
+        same(CALLS[call](theirs, batch), expected)
+
+
+def test_cost_tables_are_not_kept_without_bound(theirs: SimpleNamespace) -> None:
+    tables = [theirs.SpsCostTable([1], [float(n)], 64) for n in range(1, 50)]
+    for table in tables:
+        assert adapter._table(table) is adapter._table(table)
+        assert adapter._table(table).sample_steps_per_sec == tuple(table.sample_steps_per_sec)
+    assert len(adapter._TABLES) <= adapter._MAX_TABLES
+    adapter.disable()
+    assert not adapter._TABLES
+
+
 def test_scatter_into_a_workspace(theirs: SimpleNamespace) -> None:
     """SGLang's own is a Triton kernel only: held to its CPU function instead."""
     for seed in range(20):
         batch = Batch(theirs, seed)
         expected = CALLS["scatter"](theirs, batch)
-        out = torch.full_like(expected, torch.nan)
+        out = torch.full_like(expected, -99)
         with adapter.enabled(batch.gamma):
             looked_up("scatter_compact_to_strided_into")(
-                compact=batch.compact, verify_lens=batch.verify_lens, out=out, stride=batch.width, fill_value=0.5
+                compact=batch.compact, verify_lens=batch.verify_lens, out=out, stride=batch.width, fill_value=3.0
             )
         same(out, expected)

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from dspark_ops import _emulation
+
 ROOT = Path(__file__).parent.parent
 PARTS = ("csrc", "dspark_ops", "tests", "setup.py", "pyproject.toml", "README.md")
+# A mistake: the file, a text that stands in it once, its replacement, and what a test must say.
+Mutant = tuple[str, str, str, str]
 
 
 class Workshop:
@@ -33,6 +37,14 @@ class Workshop:
             cwd=self.folder, env=self.env, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+    def own_cache(self) -> None:
+        """Emulations built here stay here; objects of unchanged sources come from the user's cache."""
+        objects = self.folder / "cache/dspark_ops/objects"
+        objects.mkdir(parents=True)
+        for known in (_emulation.cache() / "objects").glob("*.o"):
+            (objects / known.name).symlink_to(known)
+        self.run_env = {"XDG_CACHE_HOME": str(self.folder / "cache")}
 
     def run(self, *tests: str) -> subprocess.CompletedProcess[str]:
         """Run these tests of the copy, on its own package."""
@@ -62,3 +74,13 @@ class Workshop:
     def restore(self, file: str, text: str) -> None:
         """Undo `replace`."""
         (self.folder / file).write_text(text)
+
+    def catches(self, mutant: Mutant, tests: tuple[str, ...]) -> None:
+        """Assert that these tests fail on the sources with this mistake, and say so."""
+        file, old, new, message = mutant
+        before = self.replace(file, old, new)
+        try:
+            done = self.run("-x", *tests)
+        finally:
+            self.restore(file, before)
+        assert done.returncode == 1 and message in done.stdout, done.stdout[-3000:] + done.stderr[-1000:]

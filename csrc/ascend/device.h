@@ -109,6 +109,7 @@ DSPARK_VECTOR_SCALAR(multiply, Muls)
 DSPARK_VECTOR_SCALAR(at_least, Maxs)
 DSPARK_VECTOR_SCALAR(at_most, Mins)
 DSPARK_VECTOR_SCALAR(shift_left, ShiftLeft)
+DSPARK_VECTOR_SCALAR(shift_right, ShiftRight)
 #undef DSPARK_VECTOR_BINARY
 #undef DSPARK_VECTOR_SCALAR
 

@@ -1,45 +1,24 @@
 // Tiles of survival rows: loads a tile of requests and drafts, turns it so that a vector runs over requests, and makes
 // the left-to-right products (or, of a caller's survival, the running minima in [0, 1]).
 //
-// A tile is [columns][lanes] in slot 4. Whole rows that lie one after the other come in one copy; rows by slot, or rows
-// of which some are not fresh, in one copy each: a row that is not read keeps the constant that was there before.
+// A tile is [columns][lanes] in slot 4. Whole rows that lie one after the other come in one copy, and so does a table
+// of rows by slot that fits (row_table.h). Rows of a larger one, or under a mask of fresh ones, come in one copy each:
+// a row that is not read keeps the constant that was there before.
 // Turning is one Gather per draft in, one Gather for all out: Scatter does not exist here.
 // A product below 2^-100 becomes 0 at the end of the tile instead of at each step: no later factor exceeds 1.
 #pragma once
+#include "ascend/row_table.h"
 #include "ascend/sigmoid.h"
 
 namespace dspark::ascend {
 
-// Where survival comes from, and where it is kept.
-struct Source {
-  const float* given;  // [B, G], read as its running minimum; or null, then:
-  Confidence confidence;
-  Freshness freshness;
-  float *survival, *calibrated;  // [B, G] or null
-};
-
-struct Tile {
-  int64_t request, draft;   // the first of each
-  uint32_t requests, drafts, lanes;
-  __aicore__ inline uint32_t size() const { return drafts * lanes; }
-};
-
-// Splits [B, G] into tiles whose rows of whole 32-byte blocks fit a slot.
-struct Tiling {
-  uint32_t requests, drafts;
-  __aicore__ inline Tiling(int64_t gamma) {
-    drafts = uint32_t(min64(gamma, 32));
-    const uint32_t fit = kSlot / round_up(drafts, 8) / kLanes * kLanes;
-    requests = fit < kTileRequests ? fit : kTileRequests;
-  }
-};
-
 class SurvivalTiles {
  public:
   __aicore__ inline SurvivalTiles(const Arena& arena, const Source& source, int64_t batch, int64_t gamma)
-      : arena_(arena), source_(source), batch_(batch), gamma_(gamma) {
+      : arena_(arena), source_(source), batch_(batch), gamma_(gamma), table_(arena, source, gamma) {
     const Freshness& f = source.freshness;
     by_row_ = !source.given && (source.confidence.slots || f.fresh || f.generation);
+    in_table_ = by_row_ && table_.fits();
   }
   __aicore__ inline ~SurvivalTiles() { wait_store(); }
 
@@ -69,19 +48,30 @@ class SurvivalTiles {
 
  private:
   __aicore__ inline void fetch(const Tile& tile, const Local<float>& x) {
-    const Confidence& c = source_.confidence;
-    if (c.dtype == Float::f32) {
-      fetch_rows<float>(global<float>(c.values), tile);
-      turn<float>(x, tile);
-      return;
+    const Float dtype = source_.confidence.dtype;
+    if (dtype == Float::f32) {
+      fetch_columns<float>(tile, x);
+    } else {
+      const Local<uint16_t> halves = arena_.slot<uint16_t>(5);
+      fetch_columns<uint16_t>(tile, halves);
+      in_order();
+      if (dtype == Float::bf16)
+        AscendC::Cast(x, halves.ReinterpretCast<bfloat16_t>(), AscendC::RoundMode::CAST_NONE, tile.size());
+      else AscendC::Cast(x, halves.ReinterpretCast<half>(), AscendC::RoundMode::CAST_NONE, tile.size());
     }
-    fetch_rows<uint16_t>(global<uint16_t>(c.values), tile);
-    const Local<uint16_t> half_words = arena_.slot<uint16_t>(5);
-    turn<uint16_t>(half_words, tile);
-    in_order();
-    if (c.dtype == Float::bf16)
-      AscendC::Cast(x, half_words.ReinterpretCast<bfloat16_t>(), AscendC::RoundMode::CAST_NONE, tile.size());
-    else AscendC::Cast(x, half_words.ReinterpretCast<half>(), AscendC::RoundMode::CAST_NONE, tile.size());
+    if (in_table_) table_.mark(x, tile, unread_value<float>());
+  }
+
+  template <class T>
+  __aicore__ inline void fetch_columns(const Tile& tile, const Local<T>& to) {
+    if (in_table_) {
+      table_.fetch<T>(tile);
+      has_unread_ = source_.freshness.optimistic && source_.confidence.is_logits;
+      take_columns<T>(to, tile, uint32_t(tile.draft * sizeof(T)));
+    } else {
+      fetch_rows<T>(global<T>(source_.confidence.values), tile);
+      turn<T>(to, tile);
+    }
   }
 
   // Rows into slot 1, `stride_` elements apart.
@@ -181,10 +171,15 @@ class SurvivalTiles {
     in_order();
     AscendC::CreateVecIndex(offsets, int32_t(0), tile.lanes);
     multiply(offsets, offsets, int32_t(stride_ * sizeof(T)), tile.lanes);
+    take_columns<T>(to, tile, 0);
+  }
+  // to[k] = element k of the rows in slot 1 that begin at the bytes in vector 0, `base` further.
+  template <class T>
+  __aicore__ inline void take_columns(const Local<T>& to, const Tile& tile, uint32_t base) {
     in_order();
     for (uint32_t k = 0; k < tile.drafts; ++k)
-      AscendC::Gather(to[k * tile.lanes], arena_.slot<T>(1), offsets.ReinterpretCast<uint32_t>(),
-                      uint32_t(k * sizeof(T)), tile.lanes);
+      AscendC::Gather(to[k * tile.lanes], arena_.slot<T>(1), arena_.vector<uint32_t>(0),
+                      base + uint32_t(k * sizeof(T)), tile.lanes);
   }
 
   // The products or minima along k, in place; vector 1 carries the last row to the next drafts of the same requests.
@@ -282,7 +277,8 @@ class SurvivalTiles {
   const Arena& arena_;
   const Source& source_;
   int64_t batch_, gamma_;
-  bool by_row_ = false, has_unread_ = false, storing_ = false;
+  RowTable table_;
+  bool by_row_ = false, in_table_ = false, has_unread_ = false, storing_ = false;
   uint32_t stride_ = 0;
   int32_t event_ = 0;
 };

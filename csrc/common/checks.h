@@ -46,6 +46,11 @@ inline std::vector<Tensor>& copies() {
   return held;
 }
 
+// Gives the copies back when a call ends, however it ends.
+struct ReleaseCopies {
+  ~ReleaseCopies() { copies().clear(); }
+};
+
 inline const void* readable(const Tensor& t) {
   if (t.is_contiguous()) return t.data_ptr();
   copies().push_back(torch::stable::contiguous(t));
@@ -106,6 +111,25 @@ inline void check_width(int64_t batch, int64_t gamma) {
   STD_TORCH_CHECK(max64(batch, 1) * (gamma + 1) <= kMaxVerifyRows, "B*N: expected at most ", kMaxVerifyRows, " rows");
 }
 
+inline const Tensor* tensor_of(const Tensor& t) { return &t; }
+inline const Tensor* tensor_of(const OptTensor& t) { return t ? &*t : nullptr; }
+template <class T>
+const Tensor* tensor_of(const T&) {
+  return nullptr;
+}
+
+// The first tensor of a call, whose device is launched on; all others must be there too.
+template <class... A>
+const Tensor& common_device(const A&... args) {
+  const Tensor* first = nullptr;
+  for (const Tensor* t : {tensor_of(args)...}) {
+    if (!t) continue;
+    if (!first) first = t;
+    STD_TORCH_CHECK(t->device() == first->device(), "expected all tensors on one device");
+  }
+  return *first;
+}
+
 // Registers a kernel: the boxed call reads each argument by the type that Bind declares, so Bind must take an OptTensor
 // exactly where the schema says `Tensor?`. Bind turns the dispatcher's arguments into the operator's parameters, Kernel runs on them.
 template <auto Bind, auto Kernel, class = decltype(Bind)>
@@ -113,9 +137,7 @@ struct Operator;
 template <auto Bind, auto Kernel, class P, class... A>
 struct Operator<Bind, Kernel, P (*)(A...)> {
   static void call(A... args) {
-    struct Release {
-      ~Release() { copies().clear(); }
-    } release;
+    const ReleaseCopies at_end;
     Kernel(Bind(args...));
   }
 };

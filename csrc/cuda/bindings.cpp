@@ -11,25 +11,6 @@
 namespace dspark::cuda {
 namespace {
 
-const Tensor* tensor_of(const Tensor& t) { return &t; }
-const Tensor* tensor_of(const OptTensor& t) { return t ? &*t : nullptr; }
-template <class T>
-const Tensor* tensor_of(const T&) {
-  return nullptr;
-}
-
-// The first tensor; all others must be on its device.
-template <class... A>
-const Tensor& common_device(const A&... args) {
-  const Tensor* first = nullptr;
-  for (const Tensor* t : {tensor_of(args)...}) {
-    if (!t) continue;
-    if (!first) first = t;
-    STD_TORCH_CHECK(t->device() == first->device(), "expected all tensors on one device");
-  }
-  return *first;
-}
-
 #if defined(DSPARK_CUDA_HOST)
 struct OnDevice {
   explicit OnDevice(const Tensor&) {}
@@ -66,9 +47,7 @@ struct CudaOperator;
 template <auto Bind, auto Launcher, class P, class... A>
 struct CudaOperator<Bind, Launcher, P (*)(A...)> {
   static void call(A... args) {
-    struct Release {
-      ~Release() { copies().clear(); }
-    } release;
+    const ReleaseCopies at_end;
     const Tensor& first = common_device(args...);
     const OnDevice device(first);
     const cudaError_t error = run(Launcher, Bind(args...), first, device.stream());

@@ -8,6 +8,7 @@ No GPU is needed. Each file is compiled once per target, so that a failure names
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -40,6 +41,16 @@ class Refused(Exception):
 def sources() -> list[Path]:
     """The files that hold kernels and launchers."""
     return sorted(HERE.glob("*.cu"))
+
+
+def source_hash() -> str:
+    """Of all that a kernel is compiled from, by which a table that was not made again is known."""
+    headers = (p for p in (HERE.parent / "common").glob("*.h") if not re.match(r"bind_|checks", p.name))  # torch's side
+    files = sorted([*HERE.glob("*.cu"), *HERE.glob("*.cuh"), HERE / "launchers.h", *headers])
+    hashed = hashlib.sha256(" ".join([*FLAGS[:-1], *ARCHS]).encode())
+    for path in files:
+        hashed.update(b"\0%s\0" % path.name.encode() + path.read_bytes())
+    return hashed.hexdigest()[:16]
 
 
 def targets(arch: str) -> list[str]:
@@ -133,7 +144,12 @@ def main() -> int:
         print(f"{row['arch']:7} {row['registers']:4} registers  {row['file']}: {row['kernel']}")
     if options.output:
         version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout.split("release ")[1]
-        head = {"nvcc": version.splitlines()[0], "flags": FLAGS[:3], "dynamic_shared_bytes": shared}
+        head = {
+            "nvcc": version.splitlines()[0],
+            "flags": FLAGS[:3],
+            "sources": source_hash(),
+            "dynamic_shared_bytes": shared,
+        }
         options.output.write_text(table_text(head, rows))
     return 0
 

@@ -26,3 +26,11 @@ def one_line_errors() -> Iterator[None]:
             raise typer.Exit(1) from None
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def integers(name: str, text: str) -> list[int]:
+    """An option that is a list, as 8,16,32."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name}: expected integers with commas between, got {text!r}") from None

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ..cost_cells import CostCells
+from ..cost.cells import CostCells
 from ..replay import HEADS, SEARCHES, Options, replay
 from ..trace import Trace
 from ._app import Json, app, one_line_errors

@@ -1,1 +1,2 @@
-"""Adapters to serving runtimes, imported one by one: `dspark_ops.integrations.sglang`, `.vllm`, `.tensorrt_llm`."""
+"""Adapters to serving runtimes, imported one by one: `dspark_ops.integrations.sglang`, `.sglang_ascend`, `.vllm`,
+`.tensorrt_llm`."""

@@ -6,15 +6,20 @@
     sglang.disable()
 
 Written against SGLang 0.5.23. Each function here has the name, the keyword arguments and the results of the one that it
-stands in for; `enable` puts them where SGLang looks them up. What differs, and why:
+stands in for; `enable` puts them where SGLang looks them up, in its own process only: SGLang starts one per rank, and
+each that plans or verifies needs the call. Nothing is kept from one call to the next but cost tables, so a call may be
+captured in a graph whatever was called before. What differs, and why:
 
 - A verify length of 0 gives a correct length of 0, where SGLang computes -1 (a row that was never run).
 - `min_verify_len > 1` or `max_verify_len < γ + 1`: mandatory rows are no candidates and candidates end at the cap, so
   that no row of the budget is lost to a clamp. With SGLang's defaults (1 and γ + 1) the lengths are the same.
 - Survival is the float32 product, left to right, on every device; `torch.cumprod` differs between devices in the last
-  bit.
+  bit. A `survival_eps` below 2^-20 counts as 2^-20.
 - The budget is exact; SGLang's float64 can pick another one where two are within its rounding.
 - Padding a batch that does not fit its graph leaves the lengths as they are, where SGLang makes one negative.
+- `extend_start_loc` is a view of `qo_indptr`, not a copy. SGLang writes only the latter in place, before a replay, and
+  the starts follow it.
+- A draft of another length than `enable` was told is refused.
 """
 
 from __future__ import annotations
@@ -23,8 +28,8 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,7 +76,10 @@ def padded_to_bucket(*, verify_lens: Tensor, graph_num_tokens: int, bs: int, pad
 
 
 def compact_row_index(*, verify_lens: Tensor, padded_total: int, device: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """`compact_row_index`: request (B on padding), row within it, and whether the row is real."""
+    """`compact_row_index`: request (B on padding), row within it, and whether the row is real.
+
+    One launch for the rows, and four to turn them into what SGLang wants: int64, and another mark on padding.
+    """
     lens = verify_lens.to(device=device, dtype=torch.int32)
     layout = ragged_layout(lens, padded_total)
     valid = layout.row_request >= 0
@@ -80,7 +88,7 @@ def compact_row_index(*, verify_lens: Tensor, padded_total: int, device: Any) ->
 
 
 def compact_verify_ids(*, draft_block_ids: Tensor, draft_tokens: Tensor, layout: Any, device: Any) -> Tensor:
-    """`compact_verify_ids`: int64 [graph_num_tokens]. One launch, where SGLang has four to five."""
+    """`compact_verify_ids`: int64 [graph_num_tokens]. A launch and a copy of the roots; SGLang has four to five."""
     lens = layout.verify_lens.to(device=device, dtype=torch.int32)
     root, drafts = draft_block_ids[:, 0].long(), draft_tokens.long()
     ids = ragged_layout(lens, layout.graph_num_tokens, root_tokens=root, draft_tokens=drafts).verify_ids
@@ -109,41 +117,42 @@ def build_out_tokens(
     *, draft_tokens: Tensor, correct_len: Tensor, bonus: Tensor, verify_num_draft_tokens: int, gamma: int
 ) -> Tensor:
     """`BuildOutTokens`: int64 [B, N]."""
-    lens = _whole(draft_tokens.shape[0], gamma, draft_tokens.device).lens
-    return finalize_accept(correct_len.int(), draft_tokens.long(), lens, bonus=bonus.long()).out_tokens
-
-
-class _Whole(NamedTuple):
-    """Inputs of `finalize_accept` that a caller of only a part of it does not have."""
-
-    drafts: Tensor  # int64 [B, γ], zeros
-    bonus: Tensor  # int64 [B], zeros
-    lens: Tensor  # int32 [B], γ + 1: nothing is cut
-
-
-@lru_cache(maxsize=64)
-def _whole(batch: int, gamma: int, device: torch.device) -> _Whole:
-    drafts = torch.zeros(batch, gamma, dtype=torch.int64, device=device)
-    lens = torch.full((batch,), gamma + 1, dtype=torch.int32, device=device)
-    return _Whole(drafts, torch.zeros(batch, dtype=torch.int64, device=device), lens)
+    return finalize_accept(
+        correct_len.int(), draft_tokens.long(), _uncut(correct_len, gamma), bonus=bonus.long()
+    ).out_tokens
 
 
 def cap_correct_len(*, correct_len: Tensor, verify_lens: Tensor, gamma: int) -> tuple[Tensor, Tensor]:
     """`CapCorrectLen`: accepted length cut at the verify length, and what was cut off."""
-    whole = _whole(correct_len.shape[0], gamma, correct_len.device)
     lens = verify_lens.to(device=correct_len.device, dtype=torch.int32)
-    done = finalize_accept(correct_len.int(), whole.drafts, lens, bonus=whole.bonus)
+    drafts, bonus = _any_tokens(correct_len, gamma)
+    done = finalize_accept(correct_len.int(), drafts, lens, bonus=bonus)
     return done.correct_len.to(correct_len.dtype), done.trimmed.to(correct_len.dtype)
 
 
 def finalize_accept_lens(*, correct_len: Tensor, cap_trim_lens: Tensor, prefix_lens: Tensor, gamma: int) -> Any:
     """`FinalizeAcceptLens`: committed tokens and the new sequence lengths."""
-    whole = _whole(correct_len.shape[0], gamma, correct_len.device)
-    done = finalize_accept(correct_len.int(), whole.drafts, whole.lens, prefix_lens, bonus=whole.bonus)
+    drafts, bonus = _any_tokens(correct_len, gamma)
+    done = finalize_accept(correct_len.int(), drafts, _uncut(correct_len, gamma), prefix_lens, bonus=bonus)
     result = sys.modules[f"{_OPS}.dspark.dspark_accept"].FinalizeAcceptLensResult
     return result(
         commit_lens=done.commit_len, new_seq_lens=done.new_seq_len, cap_trim_lens=cap_trim_lens.to(torch.int32)
     )
+
+
+# What a caller of only a part of `finalize_accept` does not have. Made anew in each call: a kept tensor that was made
+# during a capture holds nothing until the graph is replayed, and one that is dropped may still be read by a graph.
+
+
+def _any_tokens(correct_len: Tensor, gamma: int) -> tuple[Tensor, Tensor]:
+    """Drafts and a bonus of any value: they only move to out_tokens, which nobody reads."""
+    batch = correct_len.shape[0]
+    return correct_len.new_empty(batch, gamma, dtype=torch.int64), correct_len.new_empty(batch, dtype=torch.int64)
+
+
+def _uncut(correct_len: Tensor, gamma: int) -> Tensor:
+    """Verify lengths that cut nothing."""
+    return torch.full_like(correct_len, gamma + 1, dtype=torch.int32)
 
 
 def _rules(cfg: Any) -> dict[str, Any]:
@@ -159,14 +168,17 @@ def _fill(compact: Tensor, fill_value: float) -> int | float:
 def _table(sps_table: Any) -> FloorTable | AdditiveTable:
     """SGLang's table as ours: it has the same fields. The original is kept, so that its id stays its own."""
     known = _TABLES.get(id(sps_table))
-    if known is None or known[0] is not sps_table:
+    if known is None:
         kind = AdditiveTable if hasattr(sps_table, "bias_seconds") else FloorTable
         table: FloorTable | AdditiveTable = kind(**{name: getattr(sps_table, name) for name in kind.__struct_fields__})
+        if len(_TABLES) >= _MAX_TABLES:
+            _TABLES.clear()
         known = _TABLES[id(sps_table)] = (sps_table, table)
     return known[1]
 
 
 _TABLES: dict[int, tuple[Any, FloorTable | AdditiveTable]] = {}
+_MAX_TABLES = 16  # a server has one, and one more whenever it profiles
 
 # Where each one goes: a class whose `execute` SGLang calls, or functions by name.
 _CLASSES: dict[str, dict[str, Callable[..., Any]]] = {
@@ -188,33 +200,37 @@ _FUNCTIONS: dict[str, dict[str, Callable[..., Any]]] = {
         "scatter_compact_to_strided_into": scatter_compact_to_strided_into,
     },
 }
-_restore: list[tuple[Any, str, Any]] = []
+_classes: list[tuple[Any, Any]] = []  # a class, and the `execute` that it had
+_functions: list[tuple[str, Any, Any]] = []  # a name, SGLang's function, and ours
 
 
 def enable(gamma: int) -> None:
     """Route SGLang's DSpark operators to this package, for a server whose draft has γ tokens.
 
-    Call it after SGLang's modules are imported and before a graph is captured. Raises ImportError if SGLang is not
-    installed or has no DSpark, RuntimeError if it is on already.
+    Call it after SGLang's modules are imported and before a graph is captured, in each process that runs a model.
+    Raises ImportError if SGLang is not installed or has not all of these operators, RuntimeError if it is on already.
     """
     _checks.integer("gamma", gamma, 1, _checks.MAX_VERIFY_ROWS)
-    if _restore:
+    if _classes:
         raise RuntimeError("dspark_ops is on already: call disable() first")
-    modules = {name: importlib.import_module(name) for name in (*_CLASSES, *_FUNCTIONS)}
-    for name, classes in _CLASSES.items():
-        for class_name, replacement in classes.items():
-            bound = _with_gamma(replacement, gamma)
-            _put(getattr(modules[name], class_name), "execute", staticmethod(bound))
-    for name, functions in _FUNCTIONS.items():
-        for function_name, replacement in functions.items():
-            _put_everywhere(getattr(modules[name], function_name), function_name, replacement)
+    # All are found before the first is replaced: a version of SGLang without one of them stays as it is.
+    classes = [(found, _for_gamma(ours, gamma)) for found, _, ours in _find(_CLASSES)]
+    functions = [(name, found, _for_gamma(ours, gamma)) for found, name, ours in _find(_FUNCTIONS)]
+    for owner, ours in classes:
+        _classes.append((owner, vars(owner)["execute"]))
+        owner.execute = staticmethod(ours)
+    _functions.extend(functions)
+    _replace(functions)
 
 
 def disable() -> None:
-    """Give SGLang its own operators back."""
-    while _restore:
-        owner, name, original = _restore.pop()
-        setattr(owner, name, original)
+    """Give SGLang its own operators back, also in modules that were imported since `enable`."""
+    while _classes:
+        owner, original = _classes.pop()
+        owner.execute = original
+    _replace([(name, ours, original) for name, original, ours in _functions])
+    _functions.clear()
+    _TABLES.clear()
 
 
 @contextmanager
@@ -227,19 +243,32 @@ def enabled(gamma: int) -> Iterator[None]:
         disable()
 
 
-def _with_gamma(replacement: Callable[..., Any], gamma: int) -> Callable[..., Any]:
-    if replacement not in (cap_correct_len, finalize_accept_lens):
-        return replacement
-    return lambda **named: replacement(**named, gamma=gamma)
+def _find(wanted: dict[str, dict[str, Callable[..., Any]]]) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    for module_name, names in wanted.items():
+        module = importlib.import_module(module_name)
+        for name, ours in names.items():
+            if name not in vars(module):
+                raise ImportError(f"{module_name} has no {name}: dspark_ops knows SGLang 0.5.23")
+            yield vars(module)[name], name, ours
 
 
-def _put(owner: Any, name: str, value: Any) -> None:
-    _restore.append((owner, name, vars(owner)[name]))
-    setattr(owner, name, value)
+def _for_gamma(ours: Callable[..., Any], gamma: int) -> Callable[..., Any]:
+    """Ours for a draft of γ tokens: filled in where SGLang does not pass it, compared where it does."""
+    if ours in (cap_correct_len, finalize_accept_lens):
+        return partial(ours, gamma=gamma)
+
+    def checked(**named: Any) -> Any:
+        given = named["cfg"].gamma if "cfg" in named else named.get("gamma", gamma)
+        if given != gamma:
+            raise ValueError(f"gamma: expected {gamma}, as in enable(gamma={gamma}), got {given}")
+        return ours(**named)
+
+    return checked
 
 
-def _put_everywhere(original: Any, name: str, replacement: Any) -> None:
-    """In the module of a function, and in those that imported it by name."""
+def _replace(functions: list[tuple[str, Any, Any]]) -> None:
+    """Old by new, in the module of each function and in those that imported it by name."""
     for module in [m for key, m in sys.modules.items() if key.partition(".")[0] == "sglang"]:
-        if vars(module).get(name) is original:
-            _put(module, name, replacement)
+        for name, old, new in functions:
+            if vars(module).get(name) is old:
+                setattr(module, name, new)

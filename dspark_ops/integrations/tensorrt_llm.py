@@ -33,8 +33,9 @@ def exact_windows(verify_lens: Tensor, caps: Tensor, rows: int, num_slots: int) 
     """Windows of a captured cell: padding slots own one row each, and slack goes to the first requests with room.
 
     With ``slack = rows - (slots - B) - sum(l)``, request r gets ``min(slack left, cap_r - l_r)`` more rows in order, so
-    that the windows fill the graph if the caps allow it. Plan with `fill_tier` first: it fills the same rows with the
-    best drafts, and the slack here is then what survival_eps kept out.
+    that the windows fill the graph. Plan with `fill_tier` first: it fills the same rows with the best drafts, and the
+    slack here is then what survival_eps kept out. They sum to less than `rows` where the caps leave no room, and to
+    more where the plan does not fit: give it ``max_rows = rows - padding_rows(...)``.
 
     Args:
         verify_lens: l, int32 [B].

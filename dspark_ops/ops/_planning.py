@@ -43,6 +43,9 @@ def resolve_cost(
             raise TypeError(f"step_ns: expected a torch.Tensor or a StepCost, got {type(step_ns).__name__}")
         if isinstance(base_ns, Tensor) or base_ns != 0:
             raise ValueError("base_ns: must be left out with a StepCost, which has its own base")
+        gamma = getattr(step_ns, "gamma", None)
+        if gamma is not None and gamma != values.shape[-1]:
+            raise ValueError(f"step_ns: expected a table for γ = {values.shape[-1]}, got one for γ = {gamma}")
         batch = (values if slots is None else slots).shape[0]
         reqs = batch if num_reqs is None else num_reqs
         # A power of two, so that a changing batch asks for few different rows.

@@ -1,8 +1,15 @@
-# Stands in for CANN's build functions in tests: the kernels are built on the emulation.
+# Stands in for CANN's build functions in tests: the kernels are built on the emulation, and a header is generated per
+# kernel, as CANN does.
 function(ascendc_library name kind)
   set(emulation "${CMAKE_SOURCE_DIR}/csrc/emulation/ascendc_on_host")
+  set(generated "${CMAKE_BINARY_DIR}/include/${name}")
+  foreach(source ${ARGN})
+    file(STRINGS "${source}" kernel REGEX "__global__ __aicore__")
+    string(REGEX REPLACE ".* ([a-z_]+)\\(.*" "\\1" kernel "${kernel}")
+    file(WRITE "${generated}/aclrtlaunch_${kernel}.h" "#include \"${emulation}/include/dspark_stubs.h\"\n")
+  endforeach()
   add_library(${name} ${kind} ${ARGN} "${emulation}/machine.cpp" "${emulation}/global_memory.cpp")
-  target_include_directories(${name} PUBLIC "${emulation}/include")
+  target_include_directories(${name} PRIVATE "${emulation}/include" INTERFACE "${generated}")
 endfunction()
 function(ascendc_include_directories name)
   target_include_directories(${name} ${ARGN})

@@ -2,6 +2,9 @@
 // built on csrc/emulation/ascendc_on_host, are registered for CPU tensors in a namespace of their own.
 #include "ascend/host/launch.h"
 #include "ascend/host/submit.h"
+#include "common/bind_accept.h"
+#include "common/bind_compressor.h"
+#include "common/bind_layout.h"
 #include "common/bind_planning.h"
 
 #if defined(DSPARK_ASCEND_HOST)
@@ -37,12 +40,6 @@ void grant([[maybe_unused]] const Tensor* t) {
 #endif
 }
 
-int64_t workspace_of(const SurvivalParams&) { return 0; }
-template <class P>
-int64_t workspace_of(const P& p) {
-  return int64_t(planning_workspace(p.rules.batch, p.rules.gamma));
-}
-
 template <class Name, auto Bind, auto Launch, class = decltype(Bind)>
 struct AscendOperator;
 template <class Name, auto Bind, auto Launch, class P, class... A>
@@ -54,38 +51,31 @@ struct AscendOperator<Name, Bind, Launch, P (*)(A...)> {
     const Tensor& first = common_device(args...);
     const P p = Bind(args...);
     OptTensor workspace;  // returned to the allocator at once, which reuses it in the order of the stream
-    if (const int64_t bytes = workspace_of(p))
-      workspace = torch::stable::new_empty(first, {bytes}, ScalarType::Byte);
+    if (const size_t bytes = workspace_of(p))
+      workspace = torch::stable::new_empty(first, {int64_t(bytes)}, ScalarType::Byte);
     for (const Tensor* t : {tensor_of(args)..., tensor_of(workspace)}) grant(t);
     for (const Tensor& t : copies()) grant(&t);
     void* const scratch = workspace ? workspace->data_ptr() : nullptr;
-    submit(Name::text, first.get_device_index(), [=](void* stream) { return Launch(p, scratch, stream); });
+    submit(Name::text, first.get_device_index(), [=](Stream stream) { return Launch(p, scratch, stream); });
   }
 };
 
-#define DSPARK_NAME(stem)                                \
+#define DSPARK_NAME(stem, Params, blocks)                \
   struct stem##_name {                                   \
     static constexpr const char* text = "dspark_" #stem; \
-  }
-DSPARK_NAME(prefix_survival);
-DSPARK_NAME(plan_budget);
-DSPARK_NAME(schedule_verify_lens);
-DSPARK_NAME(allocate_verify_lens);
+  };
+DSPARK_ASCEND_OPERATORS(DSPARK_NAME)
+#undef DSPARK_NAME
 
 }  // namespace
 }  // namespace dspark::ascend
 
-#define DSPARK_ASCEND(stem)                                                                                \
+#define DSPARK_REGISTER(stem, Params, blocks)                                                                \
   m.impl(#stem, TORCH_BOX((&dspark::ascend::AscendOperator<dspark::ascend::stem##_name, dspark::bind_##stem, \
-                                                           dspark::ascend::stem>::call)))
+                                                           dspark::ascend::stem>::call)));
 
 #if defined(DSPARK_ASCEND_HOST)
-STABLE_TORCH_LIBRARY_IMPL(dspark_ascend_host, CPU, m) {
+STABLE_TORCH_LIBRARY_IMPL(dspark_ascend_host, CPU, m) { DSPARK_ASCEND_OPERATORS(DSPARK_REGISTER) }
 #else
-STABLE_TORCH_LIBRARY_IMPL(dspark, PrivateUse1, m) {
+STABLE_TORCH_LIBRARY_IMPL(dspark, PrivateUse1, m) { DSPARK_ASCEND_OPERATORS(DSPARK_REGISTER) }
 #endif
-  DSPARK_ASCEND(prefix_survival);
-  DSPARK_ASCEND(plan_budget);
-  DSPARK_ASCEND(schedule_verify_lens);
-  DSPARK_ASCEND(allocate_verify_lens);
-}

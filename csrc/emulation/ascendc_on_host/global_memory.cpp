@@ -15,6 +15,7 @@ thread_local std::vector<Memory> memories;
 }  // namespace
 
 Counters totals{};
+bool whole_blocks = false;
 
 // Runs blocks one at a time, each to its end or to SyncAll.
 class Machine {
@@ -151,6 +152,18 @@ void Core::check_global(Pipe pipe, uintptr_t address, size_t bytes, bool writes,
     if (writes) word = {number, uint16_t(block_), machine_.epoch, uint8_t(pipe), word.reader, word.reader_epoch};
     else word.reader = uint16_t(block_), word.reader_epoch = machine_.epoch;
   }
+  if (writes && blocks_ > 1 && whole_blocks) {
+    check_block(m, address / kBlock * kBlock, name);
+    check_block(m, (address + bytes - 1) / kBlock * kBlock, name);
+  }
+}
+
+void Core::check_block(const Memory& m, uintptr_t block, const char* name) const {
+  const uintptr_t base = m.begin & ~uintptr_t(3);
+  const uintptr_t end = std::min((block + kBlock - base) / 4, uintptr_t(m.words.size()));
+  for (uintptr_t w = std::max(block, base) / 4 - base / 4; w < end; ++w)
+    if (m.words[w].epoch == machine_.epoch && m.words[w].core != block_)
+      fault("%s: part of a 32-byte block that block %d writes too, with no SyncAll between", name, m.words[w].core);
 }
 
 bool Core::has_dirty(uintptr_t address, size_t bytes) const {

@@ -27,6 +27,11 @@ Options& options() {
   return o;
 }
 
+uint64_t& launches() {
+  static uint64_t count = 0;
+  return count;
+}
+
 namespace {
 
 enum class State { ready, at_barrier, at_meeting, done };
@@ -224,6 +229,7 @@ cudaError_t run(const void* kernel, const cudaLaunchConfig_t& config, const std:
   while (machine.threads.size() < machine.count) machine.threads.emplace_back(new Thread);
   machine.body = &body;
   machine.error.clear();
+  ++launches();
   forget_accesses();
   SharedMemory shared(config.dynamicSmemBytes);
   blockDim = config.blockDim;

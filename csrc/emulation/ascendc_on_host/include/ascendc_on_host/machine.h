@@ -113,6 +113,7 @@ class Core {
 
   Line& cached(uintptr_t line);
   void write_back(uintptr_t address, Line& line);
+  void check_block(const Memory& m, uintptr_t block, const char* name) const;
   void check_global(Pipe pipe, uintptr_t address, size_t bytes, bool writes, const char* name);
 
   Machine& machine_;
@@ -141,6 +142,8 @@ void launch(uint32_t blocks, const std::function<void()>& kernel);
 
 // Byte that fills a fresh unified buffer. All ones is a NaN as a float.
 extern int poison;
+// Whether it is a fault that two blocks write into the same 32 bytes of global memory.
+extern bool whole_blocks;
 extern Counters totals;
 
 }  // namespace ascendc_on_host

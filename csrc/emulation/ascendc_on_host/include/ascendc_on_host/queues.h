@@ -25,8 +25,9 @@ class TBuf {
 };
 
 // EnQue tells the pipe that reads a tensor that its writer is done; FreeTensor tells the writer that the reader is.
-template <TPosition position, int32_t depth>
-class TQue {
+// A bound queue hands what a copy brought in to the copy that takes it out.
+template <TPosition from, TPosition to, int32_t depth>
+class TQueBind {
  public:
   template <class T>
   LocalTensor<T> AllocTensor() {
@@ -68,7 +69,7 @@ class TQue {
     host::core().own(b.offset, bytes_, b.ticket = host::core().new_ticket());
     host::core().held(-1);
   }
-  ~TQue() {
+  ~TQueBind() {
     for (const Buffer& b : buffers_)
       if (b.state == kFree && b.event >= 0) host::core().wait_flag(reader(), writer(), b.event);
   }
@@ -81,8 +82,8 @@ class TQue {
     State state;
     int event;
   };
-  static constexpr host::Pipe writer() { return position == TPosition::VECIN ? host::kLoad : host::kVector; }
-  static constexpr host::Pipe reader() { return position == TPosition::VECIN ? host::kVector : host::kStore; }
+  static constexpr host::Pipe writer() { return from == TPosition::VECIN ? host::kLoad : host::kVector; }
+  static constexpr host::Pipe reader() { return to == TPosition::VECOUT ? host::kStore : host::kVector; }
 
   template <class T>
   LocalTensor<T> take(Buffer& b, State state) {
@@ -103,12 +104,17 @@ class TQue {
   uint32_t bytes_ = 0;
 };
 
+// Between a copy and the vector unit.
+template <TPosition position, int32_t depth>
+class TQue : public TQueBind<position == TPosition::VECIN ? TPosition::VECIN : TPosition::VECCALC,
+                             position == TPosition::VECIN ? TPosition::VECCALC : TPosition::VECOUT, depth> {};
+
 class TPipe {
  public:
   TPipe() { current() = this; }
   ~TPipe() { current() = nullptr; }
-  template <TPosition position, int32_t depth>
-  bool InitBuffer(TQue<position, depth>& que, uint8_t count, uint32_t bytes) {
+  template <TPosition from, TPosition to, int32_t depth>
+  bool InitBuffer(TQueBind<from, to, depth>& que, uint8_t count, uint32_t bytes) {
     bytes = (bytes + host::kBlock - 1) / host::kBlock * host::kBlock;
     que.bytes_ = bytes;
     for (int i = 0; i < count; ++i) que.buffers_.push_back({host::core().allocate(bytes), 0, que.kFree, -1});

@@ -36,6 +36,7 @@ struct Options {
   size_t shared_limit = 99 * 1024;  // dynamic shared memory that a block may opt in to: sm_120 has the least
 };
 Options& options();
+uint64_t& launches();  // that have run
 
 cudaError_t run(const void* kernel, const cudaLaunchConfig_t& config, const std::function<void()>& body);
 void allow_shared(const void* kernel, int bytes);

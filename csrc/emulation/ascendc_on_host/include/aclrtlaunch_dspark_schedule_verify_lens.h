@@ -1,4 +1,0 @@
-#pragma once
-#include "common/params.h"
-
-extern "C" uint32_t aclrtlaunch_dspark_schedule_verify_lens(uint32_t blocks, void* stream, void* workspace, dspark::ScheduleParams* params);

@@ -1,0 +1,1 @@
+"""Figures of the reports, a module each; they need matplotlib (the extra `plot`), imported when one is drawn."""
