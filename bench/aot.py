@@ -10,7 +10,7 @@ that a deployment would meet, nothing lists them a second time, and the launches
 from __future__ import annotations
 
 import argparse
-import importlib
+import itertools
 import json
 import os
 import platform
@@ -20,17 +20,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import aot_calls
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
-from dspark_ops import _registry
+from dspark_ops._files import write_atomic
 
 HERE = Path(__file__).parent
 TARGETS = {
@@ -144,14 +146,14 @@ def measure(kernel: Any, target: str) -> Variant:
     )  # fmt: skip
 
 
-def compile_stem(stem: str, calls: list[Any], target: str) -> tuple[list[Variant], dict[str, int]]:
+def compile_stem(stem: str, target: str) -> tuple[list[Variant], dict[str, int]]:
     """The variants of an operator's calls, each once, and the launches of each call."""
-    launch = getattr(importlib.import_module(f"dspark_ops.triton.{_registry.file_of(stem)}"), stem)
+    launch = aot_calls.launcher(stem)
     variants: dict[str, Variant] = {}
     launches = {}
-    for label, args in calls:
+    for label, args, *keywords in aot_calls.calls(stem):
         with compiling(target) as launched:
-            launch(*args)
+            launch(*args, **dict(*keywords))
         launches[label] = len(launched)
         for kernel in launched:
             if kernel.hash not in variants:
@@ -178,36 +180,36 @@ def verdict(variants: list[Variant]) -> int:
     return 1 if faulty else 0
 
 
-def report(results: dict[str, Any]) -> None:
+def report(launches: dict[str, dict[str, int]], variants: list[Variant]) -> None:
     path = HERE / "results" / "triton_aot.json"
     path.parent.mkdir(exist_ok=True)
     versions = {"triton": triton.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    path.write_text(json.dumps({"versions": versions, **results}, indent=1) + "\n")
+    head = json.dumps({"versions": versions, "launches": launches}, indent=1).removesuffix("\n}")
+    lines = ",\n  ".join(json.dumps(asdict(v)) for v in variants)  # one a line
+    write_atomic(path, f'{head},\n "variants": [\n  {lines}\n ]\n}}\n')
     print(f"written to {path.relative_to(HERE.parent)}")
 
 
 def main(argv: list[str] | None = None) -> int:
-    import aot_calls
-
     if os.environ.get("TRITON_INTERPRET") == "1":
         raise SystemExit("TRITON_INTERPRET must not be set: the interpreter compiles nothing")
     ported = aot_calls.stems()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stem", action="append", choices=ported, help="operators; default all")
     parser.add_argument("--target", action="append", choices=list(TARGETS), help="default all")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes; default one for each CPU")
     options = parser.parse_args(argv)
 
-    variants: list[Variant] = []
-    launches: dict[str, dict[str, int]] = {}
-    for stem in options.stem or ported:
-        for target in options.target or TARGETS:
-            found, launches[stem] = compile_stem(stem, list(aot_calls.calls(stem)), target)
-            variants += found
+    work = list(itertools.product(options.stem or ported, options.target or TARGETS))
+    with ProcessPoolExecutor(min(options.jobs, len(work))) as pool:
+        done = list(pool.map(compile_stem, *zip(*work, strict=True)))
+    variants = [variant for found, _ in done for variant in found]
+    launches = {stem: counts for (stem, _), (_, counts) in zip(work, done, strict=True)}
     print(table(variants))
     for stem, counts in launches.items():
         print(f"{stem}: " + "; ".join(f"{label}: {n} launches" for label, n in counts.items()))
     if not (options.stem or options.target):
-        report({"launches": launches, "variants": [asdict(v) for v in variants]})
+        report(launches, variants)
     return verdict(variants)
 
 

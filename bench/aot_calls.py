@@ -6,6 +6,7 @@ An operator that is not named here is compiled for one random case of the tests,
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,9 +17,9 @@ import dspark_ops  # noqa: F401  (defines the operators)
 from dspark_ops import _registry
 from dspark_ops.testing import case
 
-Call = tuple[str, tuple[Any, ...]]
-# The last fits one program only if the budget is given.
-SIZES = ((8, 7), (64, 31), (256, 7), (128, 15), (512, 7), (1024, 7))
+Call = aot_rows.Call
+# The last but one fits one program only if the budget is given, the last never.
+SIZES = ((8, 7), (64, 31), (256, 7), (128, 15), (512, 7), (1024, 7), (2048, 7))
 EPS = 1e-6
 
 
@@ -64,12 +65,17 @@ def allocate_verify_lens() -> Iterator[Call]:
 
 def plan_budget() -> Iterator[Call]:
     for batch, gamma in SIZES:
-        tiers, stats = _int32(8, 16), torch.empty(5, dtype=torch.int64)
+        survival, stats = torch.rand(batch, gamma), torch.empty(5, dtype=torch.int64)
+        shared, caps = (survival, *_cost(batch, gamma)), torch.ones(batch, dtype=torch.int32)
         yield (
             f"global, tiers, tier_tau {batch}x{gamma}",
-            (torch.rand(batch, gamma), *_cost(batch, gamma), None, 1, 0, EPS, 0, -1, 0, tiers, False, stats,
-             torch.empty(2, 2, dtype=torch.int64)),
-        )  # fmt: skip
+            (*shared, None, 1, 0, EPS, 0, -1, 0, _int32(8, 16), False, stats, torch.empty(2, 2, dtype=torch.int64)),
+        )
+        yield f"global {batch}x{gamma}", (*shared, None, 1, 0, EPS, 0, -1, 0, None, False, stats, None)
+        yield (
+            f"first_drop, caps {batch}x{gamma}",
+            (*shared, caps, 1, 0, EPS, 1, -1, 0, None, False, stats, None),
+        )
 
 
 def schedule_verify_lens() -> Iterator[Call]:
@@ -109,4 +115,11 @@ def calls(stem: str) -> Iterator[Call]:
 
 
 def stems() -> list[str]:
-    return _registry.stems()
+    """The operators, and `verify_metadata`, which launches two of them as one."""
+    return [*_registry.stems(), "verify_metadata"]
+
+
+def launcher(stem: str) -> Callable[..., Any]:
+    """The function of the Triton back end of that name."""
+    file = _registry.file_of(stem) if stem in _registry.stems() else stem
+    return getattr(importlib.import_module(f"dspark_ops.triton.{file}"), stem)

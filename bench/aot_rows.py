@@ -1,7 +1,8 @@
 """Calls of the layout, move, compressor and acceptance operators for `aot.py`: the forms that a deployment would meet.
 
 The kernels do not depend on the batch but for two chunk sizes, so few sizes give all variants. `CALLS` maps a stem to
-its calls, each a label and the arguments of the dispatcher schema.
+its calls, each a label and the arguments of the dispatcher schema; `verify_metadata`, which is a function over three
+operators, takes keywords too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any
 
 import torch
 
-Call = tuple[str, tuple[Any, ...]]
+from dspark_ops import CompressorTable
+
+Call = tuple[Any, ...]  # label, arguments and, if there are any, keywords
 BATCHES = (64, 1024)
 GAMMAS = (7, 15)
 
@@ -49,6 +52,16 @@ def compressor_layout() -> Iterator[Call]:
             outputs += [_i32(batch + 1), _i64(capacity), _i32(capacity), _i32(capacity)]
         yield f"C4 and C128, B={batch}", (*args, *outputs)
         yield f"C4, B={batch}", (*args[:9], 1, None, 1, 0, *outputs[:7], None, None, None, None)
+
+
+def verify_metadata() -> Iterator[Call]:
+    """A bucket with slots to spare: the padded form of `ragged_layout`, then `compressor_layout`."""
+    for batch in BATCHES:
+        slots, tokens = batch + 8, {"root_tokens": _i64(batch + 8), "draft_tokens": _i64(batch + 8, 7)}
+        tables = [CompressorTable(ratio, _i32(slots, 64), 64) for ratio in (4, 128)]
+        bucket = (_i32(batch), 8 * batch, slots)
+        yield f"no tables, B={batch}", bucket
+        yield f"tokens, C4 and C128, B={batch}", bucket, {"prefix": _i64(slots), **tokens, "tables": tables}
 
 
 def state_rows() -> Iterator[Call]:
@@ -114,7 +127,7 @@ def update_offset() -> Iterator[Call]:
 CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     f.__name__: f
     for f in (
-        ragged_layout, pad_to_bucket, compressor_layout, state_rows, state_blocks, scatter_to_strided,
-        gather_from_strided, accept_greedy, finalize_accept, update_offset,
+        ragged_layout, pad_to_bucket, compressor_layout, verify_metadata, state_rows, state_blocks,
+        scatter_to_strided, gather_from_strided, accept_greedy, finalize_accept, update_offset,
     )
 }  # fmt: skip

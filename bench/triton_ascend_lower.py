@@ -7,7 +7,6 @@ linalg, `bishengir-compile` to HIVM. Prints JSON as the last thing on stdout.
 
 from __future__ import annotations
 
-import importlib
 import json
 import platform
 import re
@@ -28,8 +27,6 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
 from triton.runtime.jit import JITFunction
 from triton_ascend import judge
-
-from dspark_ops import _registry
 
 CHIP = "Ascend910B1"
 TARGET = GPUTarget("npu", CHIP, 0)
@@ -95,10 +92,10 @@ def collect(stems: list[str]) -> list[tuple[dict[str, Any], Any, dict[str, Any]]
     recorded = record()
     found: dict[Any, tuple[dict[str, Any], Any, dict[str, Any]]] = {}
     for stem in stems:
-        launch = getattr(importlib.import_module(f"dspark_ops.triton.{_registry.file_of(stem)}"), stem)
-        for label, args in aot_calls.calls(stem):
+        launch = aot_calls.launcher(stem)
+        for label, args, *keywords in aot_calls.calls(stem):
             recorded.clear()
-            launch(*args)
+            launch(*args, **dict(*keywords))
             for source, options in recorded:
                 name, constants = named(source)
                 facts = {"kernel": name, "constants": constants, "call": label, "operators": []}

@@ -72,8 +72,8 @@ def test_lines_pass_the_operators_checks_and_keep_their_shapes(batch: int, gamma
 
 
 def test_calls_to_compile_ahead_of_time_pass_the_operators_checks() -> None:
-    for stem, calls in aot_rows.CALLS.items():
-        for _, args in calls():
+    for stem in aot_rows.CALLS.keys() - {"verify_metadata"}:  # which is no operator, and checks for itself
+        for _, args in aot_rows.CALLS[stem]():
             bench._registry._schemas[stem][1](*args)
 
 

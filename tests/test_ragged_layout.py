@@ -10,6 +10,7 @@ import torch
 
 import dspark_ops
 import golden_data
+from conftest import cases_for
 from dspark_ops import RaggedLayout, ragged_layout
 
 GOLDEN = golden_data.load("ragged_layout")
@@ -75,7 +76,7 @@ def test_golden(case: dict[str, Any], backend: str) -> None:
 
 def test_brute_force(backend: str) -> None:
     rng = Random(1)
-    for _ in range(200):
+    for _ in range(cases_for(backend, 200)):
         batch, gamma = rng.randint(0, 6), rng.randint(1, 5)
         lens = [rng.randint(-2, gamma + 3) for _ in range(batch)]
         rows = rng.choice([0, 1, rng.randint(0, 40)])

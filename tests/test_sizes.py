@@ -68,6 +68,14 @@ def test_moves(columns: int, dtype: torch.dtype, backend: str) -> None:
     compare("gather_from_strided", (strided, cu, -1, poison([rows + 2, columns], dtype)), backend)
 
 
+def test_moves_of_a_vocabulary(backend: str) -> None:
+    cu = torch.tensor([0, 2, 3], dtype=torch.int32)
+    compact = torch.arange(3 * 200_000).reshape(3, 200_000).to(torch.bfloat16)
+    strided = poison([4, 200_000], torch.bfloat16)
+    compare("scatter_to_strided", (compact, cu, 2, 0, strided), backend)
+    compare("gather_from_strided", (strided, cu, 0, poison([3, 200_000], torch.bfloat16)), backend)
+
+
 def test_moves_between_addresses_that_are_not_aligned(backend: str) -> None:
     rng = Random(7)
     cu = torch.tensor([0, 2, 2, 5], dtype=torch.int32)

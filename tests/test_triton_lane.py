@@ -30,6 +30,7 @@ SUBSET = [
     "test_plan_budget.py::test_min_gain_keeps_the_full_budget",
     "test_triton_lane.py::test_whole_blocks_reduce_as_elements_do",
     "test_triton_lane.py::test_many_programs_equal_the_reference",
+    "test_triton_verify_metadata.py::test_out_keeps_addresses_and_bad_input",
 ]
 
 
@@ -104,6 +105,37 @@ def test_fake_cuda_tensors_have_shapes_and_compile() -> None:
         assert a.device.type == b.device.type == "cuda" and a.shape == b.shape and a.dtype == b.dtype
     assert [t.shape[0] for t in eager] == [8, 9, 8, 5, 8, 8, 5]
     assert sum("dspark" in str(node.target) for graph in graphs for node in graph.graph.nodes) == 4
+
+
+def after_the_plan(device: str) -> list[torch.Tensor]:
+    """Results of every operator from the layout on."""
+
+    def i32(*shape: int) -> torch.Tensor:
+        return torch.zeros(shape, dtype=torch.int32, device=device)
+
+    lens, prefix, drafts, target = i32(8), i32(8).long(), i32(8, 7).long(), i32(64).long()
+    layout = dspark_ops.ragged_layout(lens, 64, prefix=prefix, root_tokens=prefix, draft_tokens=drafts)
+    tables = [dspark_ops.CompressorTable(ratio, i32(8, 4), 64) for ratio in (4, 128)]
+    wide = dspark_ops.scatter_to_strided(i32(64, 5), layout.cu_seqlens, 8)
+    accepted = dspark_ops.accept_greedy(drafts, target, lens, prefix)
+    results = (
+        layout, wide, accepted, dspark_ops.pad_to_bucket(lens, 64, 9),
+        dspark_ops.compressor_layout(layout.cu_seqlens, lens, prefix, 64, tables),
+        dspark_ops.state_rows(layout.cu_seqlens, lens, prefix, lens, 128, 1, 256, 8, 0),
+        dspark_ops.state_blocks(i32(8, 4), lens, prefix, 4, 2, 128),
+        dspark_ops.max_safe_verify_len(prefix, 4, 2, 8),
+        dspark_ops.gather_from_strided(wide, layout.cu_seqlens, 64),
+        dspark_ops.finalize_accept(lens, drafts, lens, prefix, target_tokens=target),
+        dspark_ops.update_offset(i32(8).float(), i32(8, 7).float(), accepted.correct_len, lens),
+    )  # fmt: skip
+    return torch.utils._pytree.tree_leaves(results)
+
+
+def test_fake_cuda_tensors_after_the_plan() -> None:
+    with FakeTensorMode():
+        fakes = after_the_plan("cuda")
+    for fake, real in zip(fakes, after_the_plan("cpu"), strict=True):
+        assert fake is real is None or (fake.device.type, fake.shape, fake.dtype) == ("cuda", real.shape, real.dtype)
 
 
 def test_warmup_runs_every_padded_batch() -> None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _checks
 
@@ -20,9 +21,10 @@ def _encode(spelling: str, kind: type, dtype: torch.dtype) -> int:
     if isinstance(value, complex) and not dtype.is_complex:
         raise ValueError(f"fill: expected a real number for {dtype}, got {value}")
     try:
-        one = torch.tensor([value], dtype=dtype)
-        exact = dtype.is_floating_point or dtype.is_complex or one.item() == value
-        pattern = one.view(torch.uint8).tolist()
+        with _disable_current_modes():  # a fake tensor would have no bytes
+            one = torch.tensor([value], dtype=dtype)
+            exact = dtype.is_floating_point or dtype.is_complex or one.item() == value
+            pattern = one.view(torch.uint8).tolist()
     except (RuntimeError, ValueError, OverflowError, NotImplementedError) as error:
         raise ValueError(f"fill: expected a value of {dtype}, got {value!r} ({error})") from None
     if not exact:

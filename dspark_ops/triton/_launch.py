@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 from typing import Any
 
 import triton
@@ -12,14 +13,15 @@ from torch import Tensor
 EXACT = {"enable_fp_fusion": False}
 
 
-def jit(fn: Any) -> Any:
+def jit(fn: Any, aligned: Collection[str] = ()) -> Any:
     """A kernel that is compiled once per argument form: which tensors are there, their dtypes, and the constexprs.
 
     Triton would also compile anew when an int becomes 1 or a multiple of 16, or a pointer is aligned differently: a
     batch size, a budget or a slice of a workspace that changes in every step would then cost a compilation each.
+    Only the alignment of the pointers named in `aligned` is looked at.
     """
     parameters = inspect.signature(fn).parameters.values()
-    values = [p.name for p in parameters if "constexpr" not in str(p.annotation)]
+    values = [p.name for p in parameters if "constexpr" not in str(p.annotation) and p.name not in aligned]
     return triton.jit(do_not_specialize=values, do_not_specialize_on_alignment=values)(fn)
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from ._launch import cdiv
 
 TILE = 1024
+MOVED = ("compact", "strided")  # addresses that the compiler must know to be multiples of 16, to join words to 16 bytes
 MAX_COLUMN_PROGRAMS = 65535  # of the grid's second axis
 _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 

@@ -133,6 +133,8 @@ def _kernel(
         v = select_key(keys, admitted)
     else:
         v = tl.min(tl.where(tl.arange(0, B * K) < admitted, ordered, TOP_KEY), axis=0)
+        if verify_lens is None:
+            keys = ordered  # the same set; unsorted, it need not outlive the sort
     ties = admitted - tl.sum(tl.ravel((keys > v).to(tl.int32)), axis=0)
     tau = tau0 + tl.sum(tl.ravel(tl.where(keys > v, key_q43(keys), 0)), axis=0) + ties * key_q43(v)
     write_stats(stats, planned, min_rows + admitted, tier, tau, step_ns, length, base)
@@ -156,8 +158,8 @@ def fits(p: Plan) -> bool:
 
 
 def warps(p: Plan, keys: int) -> int:
-    """Four keys a thread, 16 warps at most; eight where a given survival of 2048 is searched, which would spill."""
-    if keys == 2048 and p.survival_in is not None and not p.given:
+    """Four keys a thread, 16 warps at most; eight where all of a given survival of 2048 is searched, or it spills."""
+    if keys == 2048 and p.survival_in is not None and not p.given and p.search != FIRST_DROP:
         return 8
     return min(max(keys // 128, 1), 16)
 

@@ -82,8 +82,9 @@ def chunk_stop(q, tau, b, min_rows, limit, step_ns, length, base):
     """The first b with q_b * T(b-1) <= tau(b-1) * (T(b) - T(b-1)), or NEVER."""
     allowed = b <= limit
     before = step_time(step_ns, length, base, min_rows + b - 1)
-    rise = step_time(step_ns, length, base, min_rows + b) - before
+    # The gain ahead of the second load: the other way round 4096 keys spill.
     gain_hi, gain_lo = mul96(q, before)
+    rise = step_time(step_ns, length, base, min_rows + b) - before
     loss_hi, loss_lo = mul96(tau - q, tl.maximum(rise, 0))
     pays = (gain_hi > loss_hi) | ((gain_hi == loss_hi) & (gain_lo > loss_lo))
     return tl.min(tl.where(allowed & (rise > 0) & (pays == 0), b, NEVER), axis=0)

@@ -35,7 +35,8 @@ def warmup(
         device: where the steps run.
         step: calls the operators as the runtime does, for a batch of that size. Default: `allocate_verify_lens` on
             float32 confidences with caps and tiers, thrice: with slot-major history and generations; with
-            ``search="first_drop"``; with a budget scalar.
+            ``search="first_drop"``; with a budget scalar. Then `ragged_layout` with all outputs and a compact
+            `accept_greedy`.
     """
     if step is None:
         step = _default_step(gamma, torch.device(device))
@@ -59,6 +60,12 @@ def _default_step(gamma: int, device: torch.device) -> Callable[[int], object]:
             generation=slots, expected=slots,
         )  # fmt: skip
         allocate(confidence, step_ns, base, caps=caps, tiers=tiers, search="first_drop")
-        allocate(confidence, step_ns, base, caps=caps, tiers=tiers, budget=base)
+        lens = allocate(confidence, step_ns, base, caps=caps, tiers=tiers, budget=base).verify_lens
+        drafts = torch.zeros(batch, gamma, dtype=torch.int64, device=device)
+        layout = dspark_ops.ragged_layout(
+            lens, batch * (gamma + 1), prefix=slots, root_tokens=slots, draft_tokens=drafts
+        )
+        target = torch.zeros_like(layout.row_request, dtype=torch.int64)
+        dspark_ops.accept_greedy(drafts, target, lens, slots, cu_seqlens=layout.cu_seqlens)
 
     return step

@@ -6,15 +6,16 @@ decrease mean: log2(B) + 1 loads of cached offsets per row, hidden behind the ro
 
 from __future__ import annotations
 
-import triton
+from functools import partial
+
 import triton.language as tl
 from torch import Tensor
 
-from ._launch import contiguous
-from ._move import TILE, as_words, fill_words, move_rows
+from ._launch import contiguous, jit
+from ._move import MOVED, TILE, as_words, fill_words, move_rows
 
 
-@triton.jit(do_not_specialize=["rows", "batch", "steps", "width", "row_units", "fill_low", "fill_high"])
+@partial(jit, aligned=MOVED)
 def _gather_from_strided_kernel(
     strided, cu_seqlens, compact, rows, batch, steps, width, row_units: tl.int64,
     fill_low: tl.int64, fill_high: tl.int64, ROWS: tl.constexpr, COLUMNS: tl.constexpr, PER: tl.constexpr,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import triton
 import triton.language as tl
 from torch import Tensor
 
-from ._launch import cdiv, contiguous
+from ._launch import cdiv, contiguous, jit
 
 BLOCK = 256
 
 
-@triton.jit
+@jit
 def _kernel(start_pos, safe_lens, batch, ratio, coff, ring, max_verify_len, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < batch

@@ -5,15 +5,16 @@ The compact rows are read once, the result is written once: (R + B·N)·D bytes,
 
 from __future__ import annotations
 
-import triton
+from functools import partial
+
 import triton.language as tl
 from torch import Tensor
 
-from ._launch import contiguous
-from ._move import TILE, as_words, fill_words, move_rows
+from ._launch import contiguous, jit
+from ._move import MOVED, TILE, as_words, fill_words, move_rows
 
 
-@triton.jit(do_not_specialize=["rows", "strided_rows", "width", "row_units", "fill_low", "fill_high"])
+@partial(jit, aligned=MOVED)
 def _scatter_to_strided_kernel(
     compact, cu_seqlens, strided, rows, strided_rows, width, row_units: tl.int64,
     fill_low: tl.int64, fill_high: tl.int64, ROWS: tl.constexpr, COLUMNS: tl.constexpr, PER: tl.constexpr,
