@@ -34,7 +34,7 @@ test-full: $(VENV)/.installed
 	@DSPARK_FULL=1 $(PYTEST) $(ARGS)
 
 test-triton: $(VENV)/.installed
-	@TRITON_INTERPRET=1 $(PYTEST) -k triton_interpret $(ARGS)
+	@TRITON_INTERPRET=1 $(PYTEST) -k triton $(ARGS)
 
 aot: $(VENV)/.installed
 	@$(BIN)/python bench/aot.py $(ARGS)
