@@ -14,25 +14,6 @@
 namespace dspark::ascend {
 namespace {
 
-const Tensor* tensor_of(const Tensor& t) { return &t; }
-const Tensor* tensor_of(const OptTensor& t) { return t ? &*t : nullptr; }
-template <class T>
-const Tensor* tensor_of(const T&) {
-  return nullptr;
-}
-
-// The first tensor; all others must be on its device.
-template <class... A>
-const Tensor& common_device(const A&... args) {
-  const Tensor* first = nullptr;
-  for (const Tensor* t : {tensor_of(args)...}) {
-    if (!t) continue;
-    if (!first) first = t;
-    STD_TORCH_CHECK(t->device() == first->device(), "expected all tensors on one device");
-  }
-  return *first;
-}
-
 // The emulation is told which memory a launch may touch.
 void grant([[maybe_unused]] const Tensor* t) {
 #if defined(DSPARK_ASCEND_HOST)
@@ -45,9 +26,7 @@ struct AscendOperator;
 template <class Name, auto Bind, auto Launch, class P, class... A>
 struct AscendOperator<Name, Bind, Launch, P (*)(A...)> {
   static void call(A... args) {
-    struct Release {
-      ~Release() { copies().clear(); }
-    } release;
+    const ReleaseCopies at_end;
     const Tensor& first = common_device(args...);
     const P p = Bind(args...);
     OptTensor workspace;  // returned to the allocator at once, which reuses it in the order of the stream
