@@ -37,7 +37,7 @@ struct Register {
 // A pipe and one buffer of some floats.
 struct Buffer {
   TPipe pipe;
-  TBuf<TPosition::VECCALC> buffer;
+  mutable TBuf<TPosition::VECCALC> buffer;  // GetWithOffset is not const
   explicit Buffer(uint32_t bytes = 64 << 10) { pipe.InitBuffer(buffer, bytes); }
   template <class T = float>
   LocalTensor<T> at(uint32_t byte, uint32_t count) const {
@@ -157,6 +157,18 @@ PLANT(reduce_without_room) {
   Buffer b;
   const auto x = filled(b, 0, 1024);
   ReduceSum(b.at(8192, 8), x, b.at(16384, right ? 16 : 8), 1024);
+}
+PLANT(maximum_without_room) {
+  Buffer b;
+  const auto x = filled(b, 0, 1024);
+  ReduceMax(b.at(8192, 8), x, b.at(16384, right ? 32 : 16), 1024);
+}
+PLANT(index_over_what_vector_reads) {
+  Buffer b;
+  Adds(b.at<int32_t>(1024, 64), b.at<int32_t>(0, 64), int32_t(1), 64);
+  if (right) meet<HardEvent::V_S>();
+  else barrier();
+  CreateVecIndex(b.at<int32_t>(0, 64), int32_t(0), 64);
 }
 
 // ---- sorting ----
@@ -379,13 +391,13 @@ PLANT(queue_pipeline) {  // the right form of all below; the error is a result t
   Queue q;
   for (int i = 0; i < 4; ++i) {
     q.load();
-    const auto x = q.in.DeQue<float>();
+    auto x = q.in.DeQue<float>();
     const auto y = q.out.AllocTensor<float>();
     Adds(y, x, 1.0f, 64);
     q.in.FreeTensor(x);
     q.out.EnQue(y);
     if (!right && i == 3) return;
-    const auto z = q.out.DeQue<float>();
+    auto z = q.out.DeQue<float>();
     DataCopy(global()[1024 + 64 * i], z, 64);
     q.out.FreeTensor(z);
   }
@@ -395,36 +407,39 @@ PLANT(queue_exhausted) {
   const auto a = q.out.AllocTensor<float>();
   if (!right) q.out.AllocTensor<float>();
   q.out.EnQue(a);
-  q.out.FreeTensor(q.out.DeQue<float>());
+  auto last = q.out.DeQue<float>();
+  q.out.FreeTensor(last);
 }
 PLANT(queue_too_deep) {
   Queue q;
   q.load();
   if (!right) q.load();
-  q.in.FreeTensor(q.in.DeQue<float>());
+  auto last = q.in.DeQue<float>();
+  q.in.FreeTensor(last);
 }
 PLANT(queue_empty) {
   Queue q;
   if (right) q.load();
-  q.in.FreeTensor(q.in.DeQue<float>());
+  auto last = q.in.DeQue<float>();
+  q.in.FreeTensor(last);
 }
 PLANT(tensor_leaked) {
   Queue q;
   q.load();
-  const auto x = q.in.DeQue<float>();
+  auto x = q.in.DeQue<float>();
   if (right) q.in.FreeTensor(x);
 }
 PLANT(tensor_freed_twice) {
   Queue q;
   q.load();
-  const auto x = q.in.DeQue<float>();
+  auto x = q.in.DeQue<float>();
   q.in.FreeTensor(x);
   if (!right) q.in.FreeTensor(x);
 }
 PLANT(tensor_used_after_free) {
   Queue q;
   q.load();
-  const auto x = q.in.DeQue<float>();
+  auto x = q.in.DeQue<float>();
   if (right) Adds(x, x, 1.0f, 64);
   q.in.FreeTensor(x);
   if (!right) Adds(x, x, 1.0f, 64);
@@ -435,7 +450,8 @@ PLANT(tensor_used_after_enqueue) {
   Duplicate(t, 1.0f, 64);
   q.out.EnQue(t);
   if (!right) Duplicate(t, 2.0f, 64);
-  q.out.FreeTensor(q.out.DeQue<float>());
+  auto last = q.out.DeQue<float>();
+  q.out.FreeTensor(last);
 }
 
 struct BoundQueue {
@@ -449,7 +465,7 @@ PLANT(bound_queue_waits_for_no_vector) {  // it orders the two copies, nothing e
     const auto t = q.queue.AllocTensor<float>();
     DataCopy(t, global(), 64);
     q.queue.EnQue(t);
-    const auto u = q.queue.DeQue<float>();
+    auto u = q.queue.DeQue<float>();
     if (!right) Adds(u, u, 1.0f, 64);
     DataCopy(global()[1024 + 64 * i], u, 64);
     q.queue.FreeTensor(u);
@@ -461,7 +477,7 @@ PLANT(bound_queue_of_a_computed_tensor) {  // DeQue waits for a copy, not for th
   if (right) DataCopy(t, global(), 64);
   else Duplicate(t, 1.0f, 64);
   q.queue.EnQue(t);
-  const auto u = q.queue.DeQue<float>();
+  auto u = q.queue.DeQue<float>();
   DataCopy(global()[1024], u, 64);
   q.queue.FreeTensor(u);
 }

@@ -35,6 +35,8 @@ FAULTS = {
     "gather_past_the_end": "past the end of the source",
     "gather_int64": "2 or 4 bytes only",
     "reduce_without_room": "elements up to 16 of a tensor of 8",
+    "maximum_without_room": "elements up to 32 of a tensor of 16",
+    "index_over_what_vector_reads": "CreateVecIndex on pipe S overwrites what pipe V still reads",
     "sort_too_many": "1 to 255 fit",
     "sort_a_nan": "NaN has no place",
     "merge_too_long": "1 to 4095 fit",

@@ -54,8 +54,7 @@ __aicore__ inline void read_caps(const Arena& arena, const Local<float>& caps, c
     fill(caps, float(rules.max_verify_len), lanes);
   }
   if (requests == lanes) return;
-  in_order();
-  AscendC::CreateVecIndex(scratch, int32_t(0), lanes);
+  count_up(scratch, 0, lanes);
   to_float(scratch.ReinterpretCast<float>(), scratch, lanes);
   compare(arena.mask(), scratch.ReinterpretCast<float>(), AscendC::CMPMODE::LT, float(requests), lanes);
   select(caps, arena.mask(), caps, 0.0f, lanes);

@@ -20,14 +20,16 @@ constexpr uint32_t kLanes = 64;             // floats in one vector repeat
 constexpr uint32_t kSlot = 3584;            // floats in a slot
 constexpr uint32_t kSlotBytes = kSlot * 4 + 32;
 constexpr uint32_t kSlots = 12;
-constexpr uint32_t kSmallBytes = 15968;
+constexpr uint32_t kSmallBytes = 16000;
 constexpr uint32_t kArenaBytes = kSlots * kSlotBytes + kSmallBytes;
 constexpr uint32_t kTileRequests = 448;     // requests of one tile of survival rows
 constexpr float kTiny = 7.8886090522101181e-31f;  // 2^-100
 
-// Offsets in the small area.
-constexpr uint32_t kMaskA = 0, kMaskB = 448, kReduced = 896, kReduceWork = 928, kWords = 1184, kVectors = 1280;
+// Offsets in the small area. A maximum leaves a value and its place of every repeat in the work space.
+constexpr uint32_t kReduceWorkBytes = kSlot / kLanes * 2 * 4;
+constexpr uint32_t kMaskA = 0, kMaskB = 448, kReduced = 896, kReduceWork = 928, kWords = 1376, kVectors = 1472;
 constexpr uint32_t kVectorBytes = kTileRequests * 4, kColumns = kVectors + 6 * kVectorBytes;
+static_assert(kReduceWork + kReduceWorkBytes <= kWords, "a reduction of a whole slot has its work space");
 static_assert(kColumns + 2 * 128 <= kSmallBytes, "the small area holds its vectors");
 static_assert(kArenaBytes <= (184 << 10), "Select needs the last 8 KiB");
 
@@ -80,7 +82,7 @@ class Arena {
 
  private:
   AscendC::TPipe pipe_;
-  AscendC::TBuf<AscendC::TPosition::VECCALC> buffer_;
+  mutable AscendC::TBuf<AscendC::TPosition::VECCALC> buffer_;  // GetWithOffset is not const
 };
 
 // Vector instructions, each after all earlier ones: nearly every one here depends on the one before.
@@ -137,10 +139,14 @@ __aicore__ inline void gather(const Local<T>& to, const Local<T>& from, const Lo
   in_order();
   AscendC::Gather(to, from, offsets.ReinterpretCast<uint32_t>(), base, n);
 }
+// first, first + 1, ... The scalar unit writes the first 32 bytes: it must wait for the vector unit.
+__aicore__ inline void count_up(const Local<int32_t>& to, int32_t first, uint32_t n) {
+  sync<HardEvent::V_S>();
+  AscendC::CreateVecIndex(to, first, n);
+}
 // 4 i, the byte offsets of consecutive words.
 __aicore__ inline void make_offsets(const Local<int32_t>& to, uint32_t n) {
-  in_order();
-  AscendC::CreateVecIndex(to, int32_t(0), n);
+  count_up(to, 0, n);
   multiply(to, to, int32_t(4), n);
 }
 
@@ -165,7 +171,8 @@ __aicore__ inline void keep(const Arena& arena, const Local<float>& to, const Lo
 enum class Reduction { sum, max, min };
 template <Reduction kind>
 __aicore__ inline float reduce(const Arena& arena, const Local<float>& x, uint32_t n) {
-  const Local<float> result = arena.small<float>(kReduced, 32), work = arena.small<float>(kReduceWork, 256);
+  const Local<float> result = arena.small<float>(kReduced, 32);
+  const Local<float> work = arena.small<float>(kReduceWork, kReduceWorkBytes);
   in_order();
   if (kind == Reduction::sum) AscendC::ReduceSum(result, x, work, int32_t(n));
   else if (kind == Reduction::max) AscendC::ReduceMax(result, x, work, int32_t(n));

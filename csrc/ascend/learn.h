@@ -139,8 +139,7 @@ class Learner {
     }
     // Each lane to a 32-byte block of its own, where a copy out may begin.
     const uint32_t n = kTileLanes * 8;
-    in_order();
-    AscendC::CreateVecIndex(indices_, int32_t(0), n);
+    count_up(indices_, 0, n);
     in_order();
     AscendC::ShiftRight(indices_, indices_, int32_t(3), int32_t(n));
     multiply(indices_, indices_, int32_t(4), n);

@@ -42,7 +42,7 @@ class Mover {
       const Local<uint8_t> empty = queue_.AllocTensor<uint8_t>();
       load(empty, source_[uint64_t(at + shift)], bytes);
       queue_.EnQue(empty);
-      const Local<uint8_t> full = queue_.DeQue<uint8_t>();
+      Local<uint8_t> full = queue_.DeQue<uint8_t>();
       store(destination_[uint64_t(at)], full, bytes);
       queue_.FreeTensor(full);
     }

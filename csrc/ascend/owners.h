@@ -56,8 +56,7 @@ class Sums {
 class Owners {
  public:
   __aicore__ inline Owners(const Arena& arena, const Sums& sums) : arena_(arena), sums_(sums) {
-    in_order();
-    AscendC::CreateVecIndex(index(), int32_t(0), kRows);
+    count_up(index(), 0, kRows);
     add(bars(), index(), int32_t(1), kRows);
     multiply(bars(), bars(), kScale, kRows);
     make_offsets(arena.slot<int32_t>(kSumOffsets), kChunk);
@@ -103,8 +102,7 @@ class Owners {
 
 // Byte offsets that interleave n words of one vector with n of another, which starts `gap` bytes later.
 __aicore__ inline void make_interleave(const Ints& to, const Ints& scratch, int32_t gap, uint32_t n) {
-  in_order();
-  AscendC::CreateVecIndex(to, int32_t(0), 2 * n);
+  count_up(to, 0, 2 * n);
   shift_right(scratch, to, int32_t(1), 2 * n);
   multiply(to, to, gap, 2 * n);                    // gap j + (4 - 2 gap) (j / 2): no remainder needed
   multiply(scratch, scratch, 4 - 2 * gap, 2 * n);

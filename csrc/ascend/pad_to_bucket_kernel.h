@@ -57,8 +57,7 @@ class PadToBucket {
   __aicore__ inline void write_padding(int32_t share, int64_t rest) const {
     for (int64_t j = 0; j < p_.slots - p_.batch; j += kSlot) {
       const uint32_t n = uint32_t(min64(kSlot, p_.slots - p_.batch - j));
-      in_order();
-      AscendC::CreateVecIndex(lengths(), int32_t(0), n);
+      count_up(lengths(), 0, n);
       multiply(lengths(), lengths(), int32_t(-1), n);
       add(lengths(), lengths(), int32_t(clamp64(rest - j, 0, kSlot)), n);
       is_positive(lengths(), lengths(), n);

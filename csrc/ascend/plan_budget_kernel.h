@@ -5,7 +5,7 @@
 
 namespace dspark::ascend {
 
-constexpr uint32_t kTierTau = kColumns + 256, kTierTauCount = 448;
+constexpr uint32_t kTierTau = kColumns + 256, kTierTauCount = 440;
 static_assert(kTierTau + kTierTauCount * 8 <= kSmallBytes, "tau of a batch of tiers fits the small area");
 
 __aicore__ inline void write_tier_tau(const Arena& arena, Windows& windows, const Totals& totals,

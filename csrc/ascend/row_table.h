@@ -83,8 +83,7 @@ class RowTable {
     multiply(places, places, int32_t(2), tile.lanes);
     fill(zero, int32_t(0), tile.lanes);
     if (!index) {
-      in_order();
-      AscendC::CreateVecIndex(row, int32_t(tile.request), tile.lanes);
+      count_up(row, int32_t(tile.request), tile.lanes);
     } else if (index.is_int64) {
       gather(row, low(slots()), places, 0, tile.lanes);
       gather(lane<int32_t>(kWord), low(slots()), places, 4, tile.lanes);

@@ -18,8 +18,7 @@ class StateTile {
     pitch_ = round_up(window_, 8);
     most_ = uint32_t(min64(min64(tile / pitch_, kVector), share_.end - share_.begin));
     if (most_ == 0) return;
-    in_order();
-    AscendC::CreateVecIndex(work(0), int32_t(0), most_ * pitch_);
+    count_up(work(0), 0, most_ * pitch_);
     Divisor(pitch_).divide(owner(), column(), work(0), work(1), most_ * pitch_);
     multiply(owner(), owner(), int32_t(4), most_ * pitch_);
   }

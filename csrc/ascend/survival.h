@@ -168,8 +168,7 @@ class SurvivalTiles {
   template <class T>
   __aicore__ inline void turn(const Local<T>& to, const Tile& tile) {
     const Local<int32_t> offsets = arena_.vector<int32_t>(0);
-    in_order();
-    AscendC::CreateVecIndex(offsets, int32_t(0), tile.lanes);
+    count_up(offsets, 0, tile.lanes);
     multiply(offsets, offsets, int32_t(stride_ * sizeof(T)), tile.lanes);
     take_columns<T>(to, tile, 0);
   }
@@ -200,8 +199,7 @@ class SurvivalTiles {
     const Local<float> rows = arena_.slot(2), place = arena_.slot(5);
     const Local<int32_t> offsets = arena_.slot<int32_t>(3), request = place.ReinterpretCast<int32_t>();
     // offset = 4 (k lanes + r) with r = i / width, k = i - r width
-    in_order();
-    AscendC::CreateVecIndex(offsets, int32_t(0), n);
+    count_up(offsets, 0, n);
     to_float(place, offsets, n);
     add(place, place, 0.5f, n);
     multiply(place, place, 1.0f / float(width), n);
@@ -268,8 +266,7 @@ class SurvivalTiles {
     }
     sync<HardEvent::MTE2_V>();
     const Local<int32_t> places = arena_.vector<int32_t>(0);
-    in_order();
-    AscendC::CreateVecIndex(places, int32_t(0), tile.lanes);
+    count_up(places, 0, tile.lanes);
     multiply(places, places, int32_t(32), tile.lanes);
     gather(to, each, places, 0, tile.lanes);
   }

@@ -101,10 +101,16 @@ void Duplicate(const LocalTensor<T>& dst, T value, int32_t count) {
   host::core().issue_vector("Duplicate", repeats_of(count, sizeof(T)), {dst.operand("Duplicate", count, true)});
   std::fill_n(dst.data(), count, value);
 }
+// The scalar unit writes the first block, then the vector unit goes on from it, with a flag between. So vector
+// instructions, too, must be done with that block: a barrier of the vector pipe is not enough.
 template <class T>
-void CreateVecIndex(const LocalTensor<T>& dst, T first, uint32_t count) {
+void CreateVecIndex(LocalTensor<T> dst, T first, uint32_t count) {
   require_type<T, float, int32_t, int16_t>("CreateVecIndex");
   const host::Access d = dst.operand("CreateVecIndex", count, true);
+  host::core().issue(host::kScalar, "CreateVecIndex", {{d.offset, std::min(d.bytes, host::kBlock), true}});
+  const int event = host::core().fetch_event(host::kScalar, host::kVector);
+  host::core().set_flag(host::kScalar, host::kVector, event);
+  host::core().wait_flag(host::kScalar, host::kVector, event);
   host::core().issue_vector("CreateVecIndex", repeats_of(count, sizeof(T)), {d});
   for (uint32_t i = 0; i < count; ++i) dst.data()[i] = T(first + T(i));
 }

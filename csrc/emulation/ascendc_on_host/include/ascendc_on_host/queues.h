@@ -1,4 +1,4 @@
-// The pipe object, queues and plain buffers.
+// The pipe object, queues and plain buffers. A member is const, or takes a constant, only where AscendC's does.
 #pragma once
 #include <deque>
 
@@ -10,11 +10,11 @@ template <TPosition position>
 class TBuf {
  public:
   template <class T>
-  LocalTensor<T> Get() const {
+  LocalTensor<T> Get() {
     return {offset_, uint32_t(bytes_ / sizeof(T)), ticket_};
   }
   template <class T>
-  LocalTensor<T> GetWithOffset(uint32_t size, uint32_t byte_offset) const {
+  LocalTensor<T> GetWithOffset(uint32_t size, uint32_t byte_offset) {
     if (byte_offset + size * sizeof(T) > bytes_) host::fault("GetWithOffset: past the end of the buffer");
     return {offset_ + byte_offset, size, ticket_};
   }
@@ -61,7 +61,7 @@ class TQueBind {
     return take<T>(b, kDequeued);
   }
   template <class T>
-  void FreeTensor(const LocalTensor<T>& t) {
+  void FreeTensor(LocalTensor<T>& t) {
     Buffer& b = find("FreeTensor", t, kDequeued);
     b.event = host::core().fetch_event(reader(), writer());
     host::core().set_flag(reader(), writer(), b.event);

@@ -109,11 +109,12 @@ void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTen
   for (uint32_t i = 0; i < count; ++i) dst.data()[i] = src.data()[(base + offsets.data()[i]) / sizeof(T)];
 }
 
+// A repeat leaves `results` elements in `work`: a maximum comes with its place, wanted or not.
 template <class T, class F>
 void reduce(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,
-            int32_t count, F f) {
+            int32_t count, uint32_t results, F f) {
   require_type<T, float>(name);
-  const uint32_t blocks = uint32_t(repeats_of(count, sizeof(T))), room = (blocks + 7) / 8 * 8;
+  const uint32_t blocks = uint32_t(repeats_of(count, sizeof(T))), room = (results * blocks + 7) / 8 * 8;
   const host::Access s = src.operand(name, count, false), w = work.operand(name, room, true);
   require_apart(name, w, s);
   host::core().issue_vector(name, blocks + repeats_of(blocks, sizeof(T)), {s, w, dst.operand(name, 1, true)});
@@ -126,15 +127,15 @@ void reduce(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& s
 }
 template <class T>
 void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work, int32_t count) {
-  reduce("ReduceSum", dst, src, work, count, [](T a, T b) { return a + b; });
+  reduce("ReduceSum", dst, src, work, count, 1, [](T a, T b) { return a + b; });
 }
 template <class T>
 void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work, int32_t count) {
-  reduce("ReduceMax", dst, src, work, count, [](T a, T b) { return a > b ? a : b; });
+  reduce("ReduceMax", dst, src, work, count, 2, [](T a, T b) { return a > b ? a : b; });
 }
 template <class T>
 void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work, int32_t count) {
-  reduce("ReduceMin", dst, src, work, count, [](T a, T b) { return a < b ? a : b; });
+  reduce("ReduceMin", dst, src, work, count, 2, [](T a, T b) { return a < b ? a : b; });
 }
 
 }  // namespace AscendC

@@ -71,7 +71,7 @@ class GlobalTensor {
     host::core().load_scalar(address("GetValue", i, 1), &value, sizeof(T));
     return value;
   }
-  void SetValue(uint64_t i, T value) const { host::core().store_scalar(address("SetValue", i, 1), &value, sizeof(T)); }
+  void SetValue(uint64_t i, T value) { host::core().store_scalar(address("SetValue", i, 1), &value, sizeof(T)); }
   GlobalTensor operator[](uint64_t i) const {
     GlobalTensor rest;
     rest.data_ = data_ + i;
