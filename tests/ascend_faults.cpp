@@ -365,6 +365,17 @@ PLANT(flag_set_twice) {
   SetFlag<HardEvent::V_MTE3>(0);
   WaitFlag<HardEvent::V_MTE3>(0);
 }
+PLANT(fetched_event_kept) {
+  Buffer b;
+  constexpr HardEvent e = HardEvent::V_S;
+  const int32_t kept = right ? GetTPipePtr()->AllocEventID<e>() : GetTPipePtr()->FetchEventID(e);
+  SetFlag<e>(kept);
+  const int32_t id = GetTPipePtr()->FetchEventID(e);
+  SetFlag<e>(id);
+  WaitFlag<e>(id);
+  WaitFlag<e>(kept);
+  if (right) GetTPipePtr()->ReleaseEventID<e>(kept);
+}
 PLANT(event_out_of_range) {
   Buffer b;
   SetFlag<HardEvent::V_MTE3>(right ? 7 : 8);

@@ -67,6 +67,7 @@ FAULTS = {
     "flag_never_waited_for": "never waited for",
     "flag_never_set": "never set",
     "flag_set_twice": "is set already",
+    "fetched_event_kept": "is set already",
     "event_out_of_range": "event 8",
     "queue_pipeline": "not freed",
     "queue_exhausted": "buffers are in use",

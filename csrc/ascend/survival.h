@@ -214,13 +214,16 @@ class SurvivalTiles {
     const Global<float> place_in = global<float>(to)[uint64_t(tile.request * gamma_ + tile.draft)];
     if (dense) store(place_in, rows, n);
     else store(place_in, rows, tile.drafts, tile.requests, gamma_ - tile.drafts);
-    event_ = int32_t(AscendC::GetTPipePtr()->FetchEventID(HardEvent::MTE3_V));
+    // Occupied, unlike those of sync(), which are fetched and waited for at once.
+    event_ = int32_t(AscendC::GetTPipePtr()->AllocEventID<HardEvent::MTE3_V>());
     AscendC::SetFlag<HardEvent::MTE3_V>(event_);
     storing_ = true;
   }
 
   __aicore__ inline void wait_store() {
-    if (storing_) AscendC::WaitFlag<HardEvent::MTE3_V>(event_);
+    if (!storing_) return;
+    AscendC::WaitFlag<HardEvent::MTE3_V>(event_);
+    AscendC::GetTPipePtr()->ReleaseEventID<HardEvent::MTE3_V>(event_);
     storing_ = false;
   }
 

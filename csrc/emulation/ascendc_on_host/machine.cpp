@@ -78,15 +78,23 @@ void Core::wait_flag(Pipe from, Pipe to, int id) {
   for (int p = 0; p < kPipes; ++p) known_[to][p] = std::max(known_[to][p], flag.clock[p]);
 }
 
-int Core::fetch_event(Pipe from, Pipe to) {
-  int& next = next_event_[from][to];
-  for (int i = 0; i < kEvents; ++i) {
-    const int id = (next + i) % kEvents;
-    if (flags_[from][to][id].is_set) continue;
-    next = (id + 1) % kEvents;
-    return id;
-  }
+// The first event that is not occupied, whether or not its flag is set.
+int Core::fetch_event(Pipe from, Pipe to) const {
+  for (int i = 0; i < kEvents; ++i)
+    if (!occupied_[from][to][i]) return i;
   fault("FetchEventID: all %s_%s events are in use", kNames[from], kNames[to]);
+}
+
+int Core::alloc_event(Pipe from, Pipe to) {
+  const int id = fetch_event(from, to);
+  occupied_[from][to][id] = true;
+  return id;
+}
+
+void Core::release_event(Pipe from, Pipe to, int id) {
+  if (id < 0 || id >= kEvents || !occupied_[from][to][id])
+    fault("ReleaseEventID: %s_%s event %d is not occupied", kNames[from], kNames[to], id);
+  occupied_[from][to][id] = false;
 }
 
 void Core::barrier(int pipe) {

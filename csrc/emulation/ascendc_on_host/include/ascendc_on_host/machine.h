@@ -72,7 +72,9 @@ class Core {
 
   void set_flag(Pipe from, Pipe to, int id);
   void wait_flag(Pipe from, Pipe to, int id);
-  int fetch_event(Pipe from, Pipe to);
+  int fetch_event(Pipe from, Pipe to) const;
+  int alloc_event(Pipe from, Pipe to);
+  void release_event(Pipe from, Pipe to, int id);
   void barrier(int pipe);  // kPipes: all
 
   // The unified buffer. A ticket names the present owner of a range.
@@ -124,7 +126,7 @@ class Core {
   std::array<Clock, kPipes> known_{};
   Clock issued_{};
   Flag flags_[kPipes][kPipes][kEvents];
-  int next_event_[kPipes][kPipes] = {};
+  bool occupied_[kPipes][kPipes][kEvents] = {};
   std::map<uintptr_t, Line> cache_;
   uint32_t allocated_ = 0, tickets_ = 0;
   int held_ = 0;

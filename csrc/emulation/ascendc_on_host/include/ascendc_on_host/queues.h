@@ -33,8 +33,7 @@ class TQueBind {
   LocalTensor<T> AllocTensor() {
     for (Buffer& b : buffers_) {
       if (b.state != kFree) continue;
-      if (b.event >= 0) host::core().wait_flag(reader(), writer(), b.event);
-      b.event = -1;
+      if (b.event >= 0) meet(reader(), writer(), b);
       return take<T>(b, kAllocated);
     }
     host::fault("AllocTensor: all %zu buffers are in use, the core would hang", buffers_.size());
@@ -43,7 +42,7 @@ class TQueBind {
   void EnQue(const LocalTensor<T>& t) {
     if (int(queued_.size()) >= depth) host::fault("EnQue: the queue is %d deep and full", depth);
     Buffer& b = find("EnQue", t, kAllocated);
-    b.event = host::core().fetch_event(writer(), reader());
+    b.event = host::core().alloc_event(writer(), reader());
     host::core().set_flag(writer(), reader(), b.event);
     b.state = kQueued;
     b.ticket = host::core().new_ticket();
@@ -55,23 +54,22 @@ class TQueBind {
     if (queued_.empty()) host::fault("DeQue: the queue is empty, the core would hang");
     Buffer& b = *queued_.front();
     queued_.pop_front();
-    host::core().wait_flag(writer(), reader(), b.event);
-    b.event = -1;
+    meet(writer(), reader(), b);
     host::core().held(-1);
     return take<T>(b, kDequeued);
   }
   template <class T>
   void FreeTensor(LocalTensor<T>& t) {
     Buffer& b = find("FreeTensor", t, kDequeued);
-    b.event = host::core().fetch_event(reader(), writer());
+    b.event = host::core().alloc_event(reader(), writer());
     host::core().set_flag(reader(), writer(), b.event);
     b.state = kFree;
     host::core().own(b.offset, bytes_, b.ticket = host::core().new_ticket());
     host::core().held(-1);
   }
   ~TQueBind() {
-    for (const Buffer& b : buffers_)
-      if (b.state == kFree && b.event >= 0) host::core().wait_flag(reader(), writer(), b.event);
+    for (Buffer& b : buffers_)
+      if (b.state == kFree && b.event >= 0) meet(reader(), writer(), b);
   }
 
  private:
@@ -85,6 +83,11 @@ class TQueBind {
   static constexpr host::Pipe writer() { return from == TPosition::VECIN ? host::kLoad : host::kVector; }
   static constexpr host::Pipe reader() { return to == TPosition::VECOUT ? host::kStore : host::kVector; }
 
+  static void meet(host::Pipe first, host::Pipe then, Buffer& b) {
+    host::core().wait_flag(first, then, b.event);
+    host::core().release_event(first, then, b.event);
+    b.event = -1;
+  }
   template <class T>
   LocalTensor<T> take(Buffer& b, State state) {
     b.state = state;
@@ -128,7 +131,16 @@ class TPipe {
     host::core().own(buffer.offset_, bytes, buffer.ticket_);
     return true;
   }
+  // For a flag that is waited for at once: nothing keeps others from the same event.
   int32_t FetchEventID(HardEvent e) { return host::core().fetch_event(pipes_of(e).from, pipes_of(e).to); }
+  template <HardEvent e>
+  int32_t AllocEventID() {
+    return host::core().alloc_event(pipes_of(e).from, pipes_of(e).to);
+  }
+  template <HardEvent e>
+  void ReleaseEventID(int32_t id) {
+    host::core().release_event(pipes_of(e).from, pipes_of(e).to, id);
+  }
 
   static TPipe*& current() {
     static thread_local TPipe* pipe = nullptr;
