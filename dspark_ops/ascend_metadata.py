@@ -121,17 +121,36 @@ def _pad(
     return pad_to_bucket(verify_lens, rows, num_slots, cap=width, out=scratch), scratch
 
 
-def _on_host(verify_lens: Tensor, start_pos: Tensor, rows: int, width: int, slots: int, graph: bool) -> HostLengths:
-    for name, t in (("host_verify_lens", verify_lens), ("host_start_pos", start_pos)):
-        _checks.tensor(name, t, _checks.INDEX_DTYPES, ["B"], torch.device("cpu"))
-    _checks.tensor("host_start_pos", start_pos, _checks.INDEX_DTYPES, [slots])
-    owned, used = verify_lens.clamp(min=0), verify_lens.clamp(min=0)
-    if slots > verify_lens.shape[0]:
-        owned, used = (torch.empty(slots, dtype=torch.int32) for _ in range(2))
-        pad_on_host(verify_lens, rows, width, owned, used)
+def _both(lens: Tensor | PaddedLens) -> PaddedLens:
+    return lens if isinstance(lens, PaddedLens) else PaddedLens(lens, lens)
+
+
+def _on_host(
+    lens: Tensor | PaddedLens,
+    start_pos: Tensor,
+    like: Tensor | PaddedLens,
+    rows: int,
+    width: int,
+    slots: int,
+    graph: bool,
+) -> HostLengths:
+    """The device's values, saturated as there."""
+    if isinstance(lens, PaddedLens) != isinstance(like, PaddedLens):
+        want, have = type(like).__name__, type(lens).__name__
+        raise TypeError(f"host_verify_lens: expected {want}, as verify_lens is, got {have}")
+    cpu, given = torch.device("cpu"), _both(lens)
+    for t, device in zip(given, _both(like), strict=True):
+        _checks.tensor("host_verify_lens", t, _checks.INDEX_DTYPES, list(device.shape), cpu)
+    _checks.tensor("host_start_pos", start_pos, _checks.INDEX_DTYPES, [slots], cpu)
+    owned, used = given.padded.long(), given.seqused.long()
+    if slots > owned.shape[0]:
+        owned, used = (torch.empty(slots, dtype=torch.int64) for _ in range(2))
+        pad_on_host(given.padded, rows, width, owned, used)
+    most = (1 << 31) - 1
     offsets = torch.zeros(slots + 1, dtype=torch.int32)
-    offsets[1:] = owned.cumsum(0)
-    return HostLengths(offsets, (start_pos + used).clamp(min=1 if graph else 0).int())
+    offsets[1:] = owned.clamp(min=0).cumsum(0).clamp(max=most)
+    kv = start_pos.long().clamp(0, most) + used.clamp(min=0)
+    return HostLengths(offsets, kv.clamp(1 if graph else 0, most).int())
 
 
 def _layout(
@@ -213,7 +232,7 @@ def ascend_verify_metadata(
     graph: bool = False,
     root_tokens: Tensor | None = None,
     draft_tokens: Tensor | None = None,
-    host_verify_lens: Tensor | None = None,
+    host_verify_lens: Tensor | PaddedLens | None = None,
     host_start_pos: Tensor | None = None,
     out: AscendVerifyMetadata | None = None,
 ) -> AscendVerifyMetadata:
@@ -239,8 +258,8 @@ def ascend_verify_metadata(
             A table's ``slot_dtype`` goes before.
         root_tokens: int64 [S], with draft_tokens: also fills ``layout.verify_ids``.
         draft_tokens: int64 [S, γ].
-        host_verify_lens: l again, int32 [B] on the CPU, with host_start_pos: also fills ``host``. Nothing else of the
-            result is known on the host.
+        host_verify_lens: verify_lens again, in its form, on the CPU, with host_start_pos: also fills ``host``. Nothing
+            else of the result is known on the host.
         host_start_pos: s again, [S] on the CPU.
         out: an earlier result; all its tensors keep their addresses. B may differ from call to call, S may not.
 
@@ -270,5 +289,5 @@ def ascend_verify_metadata(
     state = _state(tables, layout, lens, width, out)
     host = None
     if host_verify_lens is not None and host_start_pos is not None:
-        host = _on_host(host_verify_lens, host_start_pos, rows, width, slots, graph)
+        host = _on_host(host_verify_lens, host_start_pos, verify_lens, rows, width, slots, graph)
     return AscendVerifyMetadata(ends, layout, lens, *state, width, host, scratch)

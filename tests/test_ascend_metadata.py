@@ -113,6 +113,20 @@ def test_token_walk_eager_and_graph(backend: str) -> None:
         check(meta, tables(owner), used, share(rows, lens, slots, width), start, graph)
 
 
+@pytest.mark.parametrize("graph", [False, True])
+def test_host_lengths_are_the_device_s(graph: bool) -> None:
+    """Row ownership that is given, and values past every range."""
+    top = (1 << 31) - 1
+    start = torch.tensor([5, top - 1, 1 << 40, -3])
+    for lens in (PaddedLens(i32([2, 3, 4, 2]), i32([2, 3, 0, 2])), i32([top, top, -5, 0])):
+        meta = ascend_verify_metadata(
+            lens, start, 8, 4, tables([0, 1, 2, 3]), graph=graph, host_verify_lens=lens, host_start_pos=start
+        )
+        assert meta.host is not None
+        assert meta.host.actual_seq_lengths_q_pa.tolist() == meta.actual_seq_lengths_q_pa.tolist()
+        assert meta.host.actual_seq_lengths_kv.tolist() == meta.actual_seq_lengths_kv.tolist()
+
+
 def test_given_row_ownership_and_tokens(backend: str) -> None:
     """What a capture feeds: lengths spread over the slots, nothing of them padding."""
     owned = capture_lens(7, 3, 4)
@@ -249,6 +263,14 @@ def test_a_workspace_of_another_size_is_refused() -> None:
         ascend_verify_metadata(**GOOD | {"rows": 5}, tables=tables([0, 1]), out=small)
     with pytest.raises(ValueError, match=r"out.state_rows: expected one per table \(1\), got 2"):
         ascend_verify_metadata(**GOOD, tables=tables([0, 1])[:1], out=small)
+    with pytest.raises(ValueError, match=r"host_verify_lens: expected shape \[2\], got \[1\]"):
+        host = {"host_verify_lens": i32([1]), "host_start_pos": i32([1, 2])}
+        ascend_verify_metadata(**GOOD | {"num_slots": 2}, tables=tables([0, 1]), **host)
+    with pytest.raises(TypeError, match="host_verify_lens: expected PaddedLens, as verify_lens is, got Tensor"):
+        host = {"host_verify_lens": i32([1, 2]), "host_start_pos": i32([1, 2])}
+        ascend_verify_metadata(
+            **GOOD | {"verify_lens": PaddedLens(i32([1, 2]), i32([1, 2]))}, tables=tables([0, 1]), **host
+        )
     with pytest.raises(ValueError, match=r"host_start_pos: expected shape \[2\], got \[3\]"):
         host = {"host_verify_lens": i32([1, 2]), "host_start_pos": i32([1, 2, 3])}
         ascend_verify_metadata(**GOOD, tables=tables([0, 1]), **host)
