@@ -5,8 +5,9 @@
 // in) and one small area: 184 KiB in all, for Select needs the last 8. 3584 = 512 requests of 7 drafts. One plain
 // buffer and explicit flags, no queues: these kernels move a few kilobytes once, so there is nothing to double-buffer.
 #pragma once
+#include "kernel_operator.h"  // first: it defines __aicore__, which common/order.h uses
+
 #include "common/params.h"
-#include "kernel_operator.h"
 
 namespace dspark::ascend {
 
