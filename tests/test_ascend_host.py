@@ -209,9 +209,13 @@ MUTANTS = {
         "survival.h", "    sync<HardEvent::MTE2_V>();\n  }\n\n  template <class T>\n  __aicore__ inline void fetch_e",
         "  }\n\n  template <class T>\n  __aicore__ inline void fetch_e", EQUAL, "V reads what pipe MTE2 wrote",
     ),
-    "no flag before the next rows": (
-        "survival.h", "    sync<HardEvent::V_MTE2>();\n    return x;", "    return x;",
-        f"{HERE}::test_any_number_of_blocks", "on pipe MTE2 overwrites what",
+    "no flag before the rows go out": (
+        "survival.h", "    gather(rows, x, offsets, 0, n);\n    sync<HardEvent::V_MTE3>();",
+        "    gather(rows, x, offsets, 0, n);", f"{HERE}::test_any_number_of_blocks", "MTE3 reads what pipe V wrote",
+    ),
+    "an index is written while vectors use its place": (
+        "device.h", "  sync<HardEvent::V_S>();\n  AscendC::CreateVecIndex", "  AscendC::CreateVecIndex", EQUAL,
+        "CreateVecIndex on pipe S overwrites what pipe V",
     ),
     "a row past the table is read": (
         "survival.h", "row < source_.confidence.rows", "row <= source_.confidence.rows", EQUAL, "outside every tensor",
