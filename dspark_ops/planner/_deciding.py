@@ -123,8 +123,9 @@ class Deciding:
         """What this rank wants by itself, and what it brings to the agreement."""
         _checks.tensor("slots", slots, torch.int64, ["B"])
         requests = slots.shape[0]
-        if generation is None:
-            generation = self._generation_of(slots)
+        # Copies: the caller may prepare the next step in the same tensors before this one is allocated.
+        generation = self._generation_of(slots) if generation is None else generation.clone()
+        slots = slots.clone()
         if self._lag == 0 and requests and not self._observed:
             raise ValueError("lag: 0 plans from this step's confidences, so observe() them before decide()")
         self._observed = False
@@ -133,8 +134,7 @@ class Deciding:
         else:
             own = self._own.plan(self._ring.read(), slots, generation, caps, context_tokens)
         local = Local(requests, own.least + own.budget, context_tokens or 0, own.tier_tau)
-        # Copies: the caller may prepare the next step in the same tensors before this one is allocated.
-        return Asked(own, slots.clone(), generation.clone(), context_tokens), local
+        return Asked(own, slots, generation, context_tokens), local
 
     def _decline(self, slots: Tensor) -> tuple[Asked, Local]:
         requests = slots.shape[0]
