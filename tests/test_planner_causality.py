@@ -1,8 +1,10 @@
 """Whether a draft is verified must not depend on its own future: what makes a plan lossless under sampled acceptance.
 
 Confidence k depends on the drafts before draft k. So a plan keeps the target's distribution if, whatever a request's
-confidences from some draft on are, the same of its drafts before are verified (DESIGN 3.4). `tests/test_losslessness.py`
-shows the consequence for the operator; here every way in which a `Planner` may set a budget is held to the cause.
+confidences from some draft on are, the same of its drafts before are verified (DESIGN 3.4). What follows from it is
+shown for the operator in tests/test_losslessness.py; here every way in which a `Planner` sets a budget is held to it.
+A fill is no exception: more budget, the more rows are filled, so the last row in question is still decided by the rows
+before it.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def compare_rules(
 
     def over(t: Together) -> dict[str, Any]:
         times = base.seconds / t.seconds
-        expected = None if isnan(t.expected) else t.expected / base.expected * times
+        expected = None if isnan(t.expected + base.expected) else t.expected / base.expected * times
         return {"over_maximum": t.tokens / base.tokens * times, "expected_over_maximum": expected}
 
     return [t.summary() | over(t) for t in found]

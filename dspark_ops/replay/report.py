@@ -184,7 +184,7 @@ class Theta(NamedTuple):
 
 
 def theta_curve(logits: Tensor, cost: StepCost) -> Theta:
-    """Of the step with these logits [B, γ], judged by its own confidences."""
+    """Of the step of B requests with these logits [B, γ], judged by its own confidences."""
     survival = prefix_survival(logits=logits)
     requests, gamma = survival.shape
     tau = requests + torch.cat([torch.zeros(1), survival.flatten().sort(descending=True).values]).double().cumsum(0)
