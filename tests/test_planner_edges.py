@@ -89,7 +89,14 @@ def test_what_is_kept_of_a_table_does_not_grow_with_the_caps() -> None:
         span = cost.span(8, 8, full, None)
         row = cost.row(8)
         assert (span.least_ns, span.full_ns) == (int(row[8 : full + 1].min()), int(row[full]))
-    assert len(cost._ranges) == 1
+    assert len(cost._spans) == 1
+
+
+def test_a_context_changes_what_is_kept_of_a_table() -> None:
+    cost = PlanningCost(dspark_ops.ContextTable(STEEP, seconds_per_token=1e-6, context_per_request=0), GAMMA + 1)
+    spans = [cost.span(8, 8, 32, tokens) for tokens in (0, 500, 500, 0)]
+    assert [span.full_ns - spans[0].full_ns for span in spans] == [0, 500_000, 500_000, 0]
+    assert [span.full_ns - span.least_ns for span in spans] == [1_200_000] * 4
 
 
 @pytest.mark.parametrize("slots", [-1, [0, 8], slots_of(-3)])

@@ -46,7 +46,7 @@ class PlanningCost:
     def __init__(self, cost: StepCost, width: int) -> None:
         self.model = cost
         self._width = width
-        self._ranges: dict[int, tuple[Tensor, int, int, int, int]] = {}
+        self._spans: dict[int, tuple[int, int, Span, int, int]] = {}
         self._marked: tuple[Tensor, int] | None = None
         self._at_tiers: dict[int, tuple[Tensor, int, list[int]]] = {}
 
@@ -65,11 +65,16 @@ class PlanningCost:
     def span(self, requests: int, least: int, full: int, context_tokens: int | None) -> Span:
         """What a plan of `least` to `full` rows may cost."""
         row, base = self.row(requests), self.model.base(requests, context_tokens)
-        kept = self._ranges.get(requests)
-        if kept is None or kept[0] is not row or kept[1] != least or kept[2] != full:
-            ends = int(row[least : full + 1].min()), int(row[full])
-            kept = self._ranges[requests] = (row, least, full, *ends)
-        return Span(row, base, step_ns(base, kept[3]), step_ns(base, kept[4]))
+        kept = self._spans.get(requests)
+        if kept is not None and kept[2].row is row and kept[0] == least and kept[1] == full:
+            _, _, span, low, high = kept
+            if span.base == base:
+                return span
+        else:
+            low, high = int(row[least : full + 1].min()), int(row[full])
+        span = Span(row, base, step_ns(base, low), step_ns(base, high))
+        self._spans[requests] = (least, full, span, low, high)
+        return span
 
     def at_tiers(self, slots: int, tiers: tuple[int, ...], context_tokens: int | None) -> list[int]:
         """T in ns of each tier, for steps of so many slots."""
