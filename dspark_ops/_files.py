@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 
 def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Write text or bytes to `path` through a temporary file next to it; on failure the old file stays as it was."""
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    # A name of its own: two threads, or two machines with one file system, may write the same file.
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())

@@ -141,6 +141,19 @@ def test_simulated_offsets_are_each_requests_own(greedy: Trace) -> None:
     assert run.counts.accepted == int(samples.correct_len[steps.rows].sum())
 
 
+def test_history_is_the_slots_own_however_the_samples_lie(greedy: Trace, cells: CostCells) -> None:
+    """A recorder's shards hold a step of every request after another: the row before is not the request's own."""
+    samples = Samples.from_trace(greedy, "z")
+    order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(1))
+    steps = schedule(samples, 8, seed=2)
+    shuffled = Schedule(order.argsort()[steps.rows], steps.first)
+    runs = [
+        simulate(s, plan, cells.step_ns(8, 64), identity(7, "greedy"))
+        for s, plan in ((samples, steps), (samples[order], shuffled))
+    ]
+    assert (runs[0].rows, runs[0].tokens) == (runs[1].rows, runs[1].tokens)
+
+
 def test_the_oracle_wastes_nothing(greedy: Trace, cells: CostCells) -> None:
     samples = Samples.from_trace(greedy, "z")
     steps = schedule(samples, 8, seed=3)

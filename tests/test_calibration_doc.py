@@ -51,6 +51,9 @@ def test_what_the_document_says_of_them(data: dict[str, Any]) -> None:
         "greedy z_refit": "affine+offset",
         "sampled z_refit": "affine",
     }
+    for fit in candidate(data, "greedy z", "sts")["fitted"]:
+        first, second, third = (1 / scale for scale in fit["scale"][:3])
+        assert round(first, 1) == 4.5 and 8.5 < second <= 10.01 and round(third, 1) == 0.3
     for source in ("greedy z", "greedy z_refit"):
         none, sts = candidate(data, source, "none"), candidate(data, source, "sts")
         assert sts["log_loss"] > none["log_loss"]

@@ -123,6 +123,11 @@ def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str, message: str) 
     assert str(path) in str(error.value)
 
 
+def test_a_number_too_large_for_a_float_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match=r"temperatures\[0\]: expected a number > 0"):
+        StsCalibration(temperatures=[10**400])
+
+
 def test_a_failed_write_leaves_the_good_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "c.json"
     AFFINE.save(path)

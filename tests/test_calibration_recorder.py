@@ -100,6 +100,13 @@ def test_request_ids_in_every_call_or_in_none(tmp_path: Path) -> None:
         recorder.record(Z, CORRECT, request_ids=torch.tensor([1, 2]))
 
 
+def test_request_ids_in_every_shard_or_in_none(tmp_path: Path) -> None:
+    recorder = StsRecorder(tmp_path / "run", 3, "greedy", flush_every=1)
+    recorder.record(Z, CORRECT, request_ids=torch.tensor([1, 2]))
+    with pytest.raises(ValueError, match="request_ids: expected in every call or in none"):
+        recorder.record(Z, CORRECT)
+
+
 def test_shards_of_different_events_do_not_mix(tmp_path: Path) -> None:
     paths = record(tmp_path / "a", "greedy") + record(tmp_path / "b", "sampled")
     with pytest.raises(ValueError, match=r"b.00000.pt: .*greedy and sampled acceptance are different events"):
@@ -128,6 +135,9 @@ def test_sglangs_shard_needs_the_event_named(tmp_path: Path) -> None:
         ({"logits": Z, "prefix_mask": torch.full((2, 3), 0.5)}, "prefix_mask: expected rows of ones"),
         ({"logits": Z, "prefix_mask": torch.ones(2, 3), "request": [1, 2]}, "request: expected a tensor, got list"),
         ({"logits": Z, "prefix_mask": torch.ones(2, 3), "request": torch.ones(3).long()}, "request: expected integers"),
+        ({"logits": Z.to_sparse(), "prefix_mask": torch.ones(2, 3)}, "logits: expected a dense tensor of real numbers"),
+        ({"logits": Z, "prefix_mask": torch.ones(2, 3).to_sparse()}, "prefix_mask: expected a dense tensor"),
+        ({"logits": Z + 0j, "prefix_mask": torch.ones(2, 3)}, "logits: expected a dense tensor of real numbers"),
         ({"logits": Z * torch.nan, "prefix_mask": torch.ones(2, 3)}, "logits: expected finite"),
     ],
 )

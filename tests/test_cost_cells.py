@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from damage import check_damaged
 
-from dspark_ops.cost.cells import CostCells
+from dspark_ops.cost.cells import Cell, CostCells
 
 CELLS = [
     {"bs": 2, "M": 4, "T": 3e-6},
@@ -72,6 +73,12 @@ def test_damaged_files_are_value_errors(tmp_path: Path) -> None:
     path = tmp_path / "cells.json"
     path.write_text(json.dumps(CELLS))
     assert check_damaged(CostCells.load, path, 200) > 100
+
+
+def test_a_changed_copy_has_rows_of_its_own() -> None:
+    cells = CostCells.from_list([{"bs": 1, "M": 1, "T": 0.001}])
+    assert cells.step_ns(1, 2).tolist() == [1_000_000] * 3
+    assert replace(cells, samples=(Cell(1, 1, 0.5),)).step_ns(1, 2).tolist() == [500_000_000] * 3
 
 
 def test_the_longest_time_fits_int32() -> None:

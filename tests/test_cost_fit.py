@@ -138,6 +138,14 @@ def test_tier_fit_takes_medians_and_what_cells_say() -> None:
         fit_table(without, "line")
 
 
+def test_a_missing_largest_tier_is_refused_where_eager_steps_lie_past_it() -> None:
+    """Its rows would be drawn as a gentle line from the tier before to the eager sample: the cliff would be gone."""
+    cells = [{"bs": 1, "M": 8, "T": 0.01}, {"bs": 1, "M": 40, "T": 0.05}]
+    with pytest.raises(ValueError, match="cells: expected one that replays tier 32 at bs 1, got none"):
+        fit_tiers(CostCells.from_list(cells, tiers=[8, 32]))
+    assert fit_tiers(CostCells.from_list(cells[:1], tiers=[8, 32])).tiers == (8,)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_context_gives_a_context_term(kind: str) -> None:
     cells = profile(sweep_plan(TIERS, [16, 32], 7, contexts=[1000, 9000]))

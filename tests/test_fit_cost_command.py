@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 
 from dspark_ops import FloorTable, TierTable, load_cost_table
 from dspark_ops.commands import app
+from dspark_ops.cost.cells import CostCells
+from dspark_ops.cost.fit import fit_tiers
+from dspark_ops.plots._figure import new_figure
+from dspark_ops.plots.cost import _theta
 
 EXAMPLES = Path(__file__).parents[1] / "examples/traces"
 CELLS = str(EXAMPLES / "cost_cells.json")
@@ -90,6 +94,16 @@ def test_plot(sweep: Path, tmp_path: Path, suffix: str) -> None:
         assert "Step time at 16 requests" in text or "<path" in text
         assert text.rstrip().endswith("</svg>")
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["cells.json", path.name])
+
+
+def test_a_plot_leaves_out_what_no_step_has(tmp_path: Path) -> None:
+    """Fewer rows than requests: no expected tokens, and none of another row's."""
+    cells = CostCells.from_list([{"bs": 4, "M": m, "T": 0.001 * m} for m in (1, 2, 4, 6, 8)], gamma=1)
+    tables = {"tier": fit_tiers(cells)}
+    figure = new_figure(4, 4)
+    axes = figure.subplots()
+    _theta(axes, list(cells.samples), tables, "tier", 1)
+    assert list(axes.lines[0].get_xdata()) == [4, 5, 6, 7, 8]
 
 
 def test_a_missing_matplotlib_is_one_line(sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

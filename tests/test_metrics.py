@@ -118,6 +118,8 @@ def test_a_missing_denominator_stays_missing() -> None:
 def test_more_accepted_than_verified_is_refused() -> None:
     with pytest.raises(ValueError, match=r"correct_len\[1\]: expected at most verify_len - 1 = 1 .*, got 2"):
         count_acceptance(torch.tensor([0, 2]), torch.tensor([1, 2]), gamma=4)
+    with pytest.raises(ValueError, match=r"correct_len: expected shape \[2\], got \[1\]"):
+        count_acceptance(torch.tensor([0]), torch.tensor([1, 2]), gamma=4)
 
 
 def test_visible_progress_stops_at_the_stop_token_and_the_limit() -> None:

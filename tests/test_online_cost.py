@@ -73,6 +73,15 @@ def test_converges_past_the_last_tier(start: float, first: float, slope: float, 
         assert abs(int(row[rows]) / want - 1) < 0.02, rows
 
 
+@pytest.mark.parametrize("seconds", [0.1, 1e-4])
+def test_converges_far_past_the_last_knot(seconds: float) -> None:
+    """What is learnt is what is published: from a flat start there is no slope to draw the line out with."""
+    cost = OnlineCost(FloorTable([1], [333.0], 4096), [16], memory=8, refresh=1)
+    for _ in range(500):
+        cost.observe(2000, seconds)
+    assert int(cost.row(4096)[2000]) == pytest.approx(seconds * 1e9, rel=0.001)
+
+
 def test_noise_is_averaged_over_the_memory() -> None:
     errors = {}
     for memory in (8, 128):

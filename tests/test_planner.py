@@ -229,6 +229,10 @@ def test_copies_from_a_device_land_when_they_are_read(monkeypatch: pytest.Monkey
     device.over = False
     ring.write(slots_of(2), rows_of(1, 0.1, 0.1, 0.1), slots_of(9))
     assert (ring.read().generation.tolist(), ring.late, device.waits) == ([7, 0, 0, 0], 1, 1)
+    for slot in (1, 2, 3, 2):  # nobody reads: a copy is put in place before its buffer takes the next
+        ring.write(slots_of(slot), rows_of(1, slot / 4, 0, 0), slots_of(slot))
+    assert ring.read().generation.tolist() == [7, 1, 0, 3]
+    assert ring.read().confidence[:, 0].tolist() == [0.25, 0.25, 0, 0.75]
 
 
 def test_statistics() -> None:

@@ -12,7 +12,7 @@ import tiny_trace
 import torch
 from planner_cases import table as cost_table
 
-from dspark_ops.calibration import AffineCalibration
+from dspark_ops.calibration import AffineCalibration, identity
 from dspark_ops.calibration.tables import OffsetRule
 from dspark_ops.cost.cells import CostCells
 from dspark_ops.replay import Options as DemoOptions
@@ -114,6 +114,19 @@ def test_one_plan_commits_alike_under_cap_accept_and_compact(example: tuple[Trac
         assert lines[0]["over_static"] == lines[1]["over_best_fixed"] == lines[-1]["over_oracle"] == 1.0
         assert max(x["over_oracle"] for x in lines) == 1.0, "nobody beats the outcome"
     assert not any(r.budget == "tier, lag 0" for r in study(recorded, moments[:3], 16, scene, greedy=False))
+
+
+@pytest.mark.parametrize("gamma, acceptance", [(7, "sampled"), (6, "greedy")])
+def test_a_calibration_for_something_else_is_refused(
+    example: tuple[Trace, CostCells], gamma: int, acceptance: str
+) -> None:
+    trace, cells = example
+    recorded, moments, scene = Recorded.of(trace, "z"), timeline(trace, Load(4, max_steps=2)), measured(cells)
+    other = identity(gamma, acceptance)
+    with pytest.raises(ValueError, match="calibration: expected one fitted"):
+        study(recorded, moments, 4, scene, greedy=True, calibrations={"other": other})
+    with pytest.raises(ValueError, match="calibration: expected one fitted"):
+        compare_rules(trace, recorded, scene, [RankLoad(4)], 2, other)
 
 
 def test_slots_are_handed_on_and_every_step_is_taken_once() -> None:

@@ -71,6 +71,13 @@ def test_eager_is_not_cheaper_than_the_last_tier() -> None:
     assert row[4:6] == [2.0, 2.0] and row[6:10] == [2.25, 2.5, 2.75, 3.0]
 
 
+def test_eager_samples_below_the_last_tier_do_not_lead_below_it() -> None:
+    """A step past the tier that nobody measured does not become a bargain by a cheap eager step before it."""
+    assert ms(TierTable([TierGroup(1, [4], [4 * MS], [3], [1 * MS])]), 6)[4:] == [4.0, 4.0, 4.333333]
+    row = ms(TierTable([TierGroup(1, [4], [4 * MS], [2, 8], [1 * MS, 7 * MS])]), 8)
+    assert row[4:] == [4.0, 4.0, 5.0, 6.0, 7.0]
+
+
 def test_no_graphs_is_a_line_through_the_samples() -> None:
     table = TierTable([TierGroup(2, [], [], [2, 4, 8], [1 * MS, 2 * MS, 2 * MS])])
     assert ms(table, 10) == [1, 1, 1, 1.5, 2, 2, 2, 2, 2, 2.25, 2.5]

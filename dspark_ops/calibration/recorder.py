@@ -61,6 +61,7 @@ class StsRecorder:
         self._stem.parent.mkdir(parents=True, exist_ok=True)
         self._number = max((n for n, _ in _numbered(self._stem)), default=-1) + 1
         self._steps: list[Samples] = []
+        self._names_requests: bool | None = None  # known with the first call
 
     def __enter__(self) -> StsRecorder:
         return self
@@ -102,8 +103,9 @@ class StsRecorder:
                     "a trimmed step does not tell what its other drafts were worth"
                 )
             step = step[lens > 0]
-        if self._steps and (self._steps[0].request is None) != (ids is None):
+        if self._names_requests not in (None, ids is not None):
             raise ValueError("request_ids: expected in every call or in none")
+        self._names_requests = ids is not None
         self._steps.append(step)
         if len(self._steps) >= self.flush_every:
             self.flush()
@@ -168,6 +170,9 @@ def _read_shard(path: Path, acceptance: str | None) -> Samples:
     if not isinstance(shard, dict) or not all(isinstance(shard.get(k), Tensor) for k in ("logits", "prefix_mask")):
         raise ValueError("expected a dict with the tensors logits and prefix_mask")
     logits, mask = shard["logits"], shard["prefix_mask"]
+    for name, t in (("logits", logits), ("prefix_mask", mask)):
+        if t.layout != torch.strided or t.is_complex():
+            raise ValueError(f"{name}: expected a dense tensor of real numbers, got {t.dtype}, {t.layout}")
     if mask.shape != logits.shape:
         raise ValueError(f"prefix_mask: expected shape {list(logits.shape)}, got {list(mask.shape)}")
     if mask.dim() != 2 or not torch.equal(mask.float(), mask.float().cummin(1).values.eq(1).float()):

@@ -25,6 +25,11 @@ def check_acceptance(value: str) -> str:
     return value
 
 
+def recorded_acceptance(trace: Trace) -> str:
+    """The event that a trace's `correct_len` counts: greedy, if it is the argmax match in every step."""
+    return GREEDY if (trace.correct_len == trace.argmax_prefix_len).all() else SAMPLED
+
+
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Request-steps whose drafts were all verified.
@@ -119,7 +124,7 @@ class Samples:
         """
         if head not in ("z", "z_refit"):
             raise ValueError(f"head: expected z or z_refit, got {head!r}")
-        recorded = GREEDY if (trace.correct_len == trace.argmax_prefix_len).all() else SAMPLED
+        recorded = recorded_acceptance(trace)
         wanted = recorded if acceptance is None else check_acceptance(acceptance)
         if recorded == GREEDY and wanted == SAMPLED:
             raise ValueError("acceptance: expected greedy, which is all that a greedy trace tells, got 'sampled'")

@@ -23,7 +23,10 @@ _Q43 = 2.0**43
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which sample each slot takes at each step; `first` marks a request's first step. Both [steps, B]."""
+    """Which sample each slot takes at each step; `first` marks a request's first step, as all of step 0 are.
+
+    Both [steps, B].
+    """
 
     rows: Tensor
     first: Tensor
@@ -99,15 +102,16 @@ def simulate(
     batch, lagged = steps.rows.shape[1], search == "history"
     offset = torch.zeros(batch)
     correct_len = samples.correct_len.int()
-    for rows, first in zip(steps.rows, steps.first, strict=True):
+    before = steps.rows.roll(1, 0)  # of the first step the last, which is not fresh there
+    for rows, first, previous in zip(steps.rows, steps.first, before, strict=True):
         offset.masked_fill_(first, 0.0)
         plan = allocate_verify_lens(
             step_ns=step_ns,
             logits=samples.logits[rows],
             offset=offset,
             **operands,
-            # The row before a first step is another request's: it is not fresh, so its values do not matter.
-            history=samples.logits[(rows - 1).clamp(min=0)] if lagged else None,
+            # What a slot had before a first step is another request's: it is not fresh, so its values do not matter.
+            history=samples.logits[previous] if lagged else None,
             fresh=~first if lagged else None,
             search=None if lagged else search,
             tiers=tiers,

@@ -36,7 +36,7 @@ def _numbers(name: str, values: Sequence[float], low: float, above: bool = False
     for i, x in enumerate(values):
         if isinstance(x, bool) or not isinstance(x, int | float):
             raise TypeError(f"{name}[{i}]: expected a number, got {type(x).__name__}")
-        number = float(x)
+        number = float(x) if abs(x) <= _LARGEST else math.inf  # an int may be past the largest float
         if not (math.isfinite(number) and abs(number) <= _LARGEST and (number > low if above else number >= low)):
             raise ValueError(f"{name}[{i}]: expected a number {'>' if above else '>='} {low:g}, at most 1e6, got {x}")
         out.append(number)

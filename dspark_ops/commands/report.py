@@ -72,7 +72,7 @@ def _draw(trace: Trace, found: list[Section], options: Options, folder: Path) ->
     from ..plots.replay import draw_load, draw_tau, draw_theta
 
     folder.mkdir(parents=True, exist_ok=True)
-    logits = torch.from_numpy(getattr(trace, options.head))[: max(options.slots)]
+    logits = torch.from_numpy(getattr(trace, options.head)[trace.request_starts[: max(options.slots)]])
     draw_tau(found, folder / "tau.png")
     draw_theta({s.scene.name: theta_curve(logits, s.scene.truth) for s in found}, folder / "theta.png")
     draw_load(found, folder / "load.png")

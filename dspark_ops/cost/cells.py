@@ -74,7 +74,7 @@ class CostCells:
     samples: tuple[Cell, ...]
     gamma: int | None = None
     tiers: tuple[int, ...] | None = None  # captured ones; None: not said, the cells may say it
-    _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False, compare=False)
+    _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def load(cls, path: str | Path) -> CostCells:

@@ -86,13 +86,13 @@ def tier_of(cell: Cell, tiers: Sequence[int]) -> int:
 def tier_group(cells: Sequence[Cell], tiers: Sequence[int]) -> TierGroup:
     """The median time of the cells that replayed each tier, and of the eager ones by rows; all of one bs.
 
-    Raises ValueError if a tier below the largest one is missing: its rows would be priced by another graph.
+    Raises ValueError if a tier below the largest rows is missing: its own would be priced by another graph or path.
     """
     bs = cells[0].num_reqs
     replayed = dict(medians((c for c in cells if tier_of(c, tiers) != EAGER), lambda cell: tier_of(cell, tiers)))
     eager = dict(medians((c for c in cells if tier_of(c, tiers) == EAGER), lambda cell: cell.rows))
     for tier in tiers:
-        if bs <= tier < max(replayed, default=0) and tier not in replayed:
+        if bs <= tier < max([*replayed, *eager]) and tier not in replayed:
             raise ValueError(f"cells: expected one that replays tier {tier} at bs {bs}, got none")
     return TierGroup(bs, list(replayed), list(replayed.values()), list(eager), list(eager.values()))
 

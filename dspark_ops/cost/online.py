@@ -61,11 +61,16 @@ class _Staircase:
         self.seen = [0.0] * len(self.rows)
 
     def parts(self, rows: int) -> tuple[tuple[int, float], ...]:
-        """(entry, weight) whose weighted sum is T: one tier, two knots, or the last two drawn out."""
+        """(entry, weight) whose weighted sum is T: one tier, two knots, or the last two drawn out.
+
+        Two that do not rise are drawn out in proportion to rows, as `TierGroup.growth` does.
+        """
         high = bisect_left(self.rows, rows)
         if high <= self.tiers:
             return ((high, 1.0),)
         high = min(high, len(self.rows) - 1)
+        if rows > self.rows[-1] and self.seconds[-1] <= self.seconds[-2]:
+            return ((high - 1, 0.0), (high, rows / self.rows[-1]))
         share = (rows - self.rows[high - 1]) / (self.rows[high] - self.rows[high - 1])
         return ((high - 1, 1.0 - share), (high, share))
 
@@ -120,7 +125,8 @@ class OnlineCost:
 
     ``row``, ``base`` and ``fingerprint`` are those of `table`, the corrections as last published, so that a plan never
     sees half a correction and ranks can agree: with several ranks let one observe, give `refresh` 0, and send
-    ``publish().to_json()`` to the others, who read it with `parse_cost_table`.
+    ``publish().to_json()`` to the others, who read it with `parse_cost_table`. Not for several threads at once: a step
+    asks for a row and a base, so give planners in another thread the table that `publish` returned.
 
     Args:
         table: the start, of any kind; a flat one will do. A `CorrectedTable` is continued.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .. import _checks
 from . import _fields
-from ._lookup import fill_line_ns, stairs, to_ns
+from ._lookup import fill_line_ns, linear_at, stairs, to_ns
 from .load import known
 from .table import CostTable
 
@@ -66,17 +66,27 @@ class TierGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         slope = 0.0 if len(rows) < 2 else (seconds[-1] - seconds[-2]) / (rows[-1] - rows[-2])
         return slope if slope > 0 else seconds[-1] / max(rows[-1], 1)
 
+    def _eager_at(self, rows: int) -> float:
+        """Seconds on the line of the eager samples, drawn out at both ends by their own slope."""
+        known, seconds = self.eager_rows, self.eager_seconds
+        if rows > known[-1]:
+            return seconds[-1] + self.growth() * (rows - known[-1])
+        if rows >= known[0]:
+            return linear_at(known, seconds, rows)
+        slope = (seconds[1] - seconds[0]) / (known[1] - known[0]) if len(known) > 1 else self.growth()
+        return seconds[0] - slope * (known[0] - rows)
+
     def past_tiers(self, max_rows: int) -> tuple[list[int], list[float]]:
         """Knots of the line past the last tier, up to max_rows at least: (rows, seconds)."""
         rows, seconds = list(self.eager_rows), list(self.eager_seconds)
         if not rows:
             rows, seconds = [self.last_tier], [self.tier_seconds[-1]]
-        elif self.tiers and rows[0] > self.last_tier + 1:
-            # Before the first sample its own slope, but eager is never cheaper than the replay of fewer rows.
-            slope = (seconds[1] - seconds[0]) / (rows[1] - rows[0]) if len(rows) > 1 else self.growth()
+        elif self.tiers and self.last_tier + 1 not in rows:
+            # Where no sample says so, eager is not cheaper than the replay of fewer rows.
             start = self.last_tier + 1
-            seconds.insert(0, max(self.tier_seconds[-1], seconds[0] - slope * (rows[0] - start)))
-            rows.insert(0, start)
+            first = max(self.tier_seconds[-1], self._eager_at(start))
+            later = bisect_left(rows, start)
+            rows, seconds = [start, *rows[later:]], [first, *seconds[later:]]
         if rows[-1] < max_rows:
             seconds.append(seconds[-1] + self.growth() * (max_rows - rows[-1]))
             rows.append(max_rows)

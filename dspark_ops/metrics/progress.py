@@ -73,6 +73,8 @@ def count_acceptance(
     Raises ValueError if a request accepted more than it verified.
     """
     lens, correct = verify_lens.detach().cpu().long(), correct_len.detach().cpu().long()
+    if correct.shape != lens.shape:
+        raise ValueError(f"correct_len: expected shape {list(lens.shape)}, got {list(correct.shape)}")
     proposed = (lens - 1).clamp(min=0)
     wrong = (correct < 0) | (correct > proposed)
     if wrong.any():

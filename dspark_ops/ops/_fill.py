@@ -35,10 +35,13 @@ def _encode(spelling: str, kind: type, dtype: torch.dtype) -> int:
     return words.pop()
 
 
-@torch.compiler.assume_constant_result
 def _constant_bits(fill: Fill, dtype: torch.dtype) -> int:
     kind: Any = next(kind for kind in (bool, int, float, complex) if isinstance(fill, kind))
     return _encode(repr(kind(fill)), kind, dtype)
+
+
+# As torch.compiler.assume_constant_result marks it, which imports the whole compiler: two seconds for every process.
+vars(_constant_bits)["_dynamo_marked_constant"] = True
 
 
 def fill_bits(fill: Fill, dtype: torch.dtype) -> int:

@@ -20,7 +20,7 @@ class Span(NamedTuple):
     row: Tensor  # int32, token side by rows
     base: int
     least_ns: int  # of the cheapest plan
-    full_ns: int  # with nothing trimmed
+    full_ns: int  # of the largest one
 
     def needed_ppm(self, min_gain_ppm: int, overhead_ns: int) -> int:
         """The gain that a trimmed step must promise: min_gain_ppm, and what its planning costs by itself."""
@@ -46,7 +46,7 @@ class PlanningCost:
     def __init__(self, cost: StepCost, width: int) -> None:
         self.model = cost
         self._width = width
-        self._ranges: dict[tuple[int, int, int], tuple[Tensor, int, int]] = {}
+        self._spans: dict[int, tuple[int, int, Span, int, int]] = {}
         self._marked: tuple[Tensor, int] | None = None
         self._at_tiers: dict[int, tuple[Tensor, int, list[int]]] = {}
 
@@ -65,11 +65,16 @@ class PlanningCost:
     def span(self, requests: int, least: int, full: int, context_tokens: int | None) -> Span:
         """What a plan of `least` to `full` rows may cost."""
         row, base = self.row(requests), self.model.base(requests, context_tokens)
-        kept = self._ranges.get((requests, least, full))
-        if kept is None or kept[0] is not row:
-            ends = int(row[least : full + 1].min()), int(row[full])
-            kept = self._ranges[requests, least, full] = (row, *ends)
-        return Span(row, base, step_ns(base, kept[1]), step_ns(base, kept[2]))
+        kept = self._spans.get(requests)
+        if kept is not None and kept[2].row is row and kept[0] == least and kept[1] == full:
+            _, _, span, low, high = kept
+            if span.base == base:
+                return span
+        else:
+            low, high = int(row[least : full + 1].min()), int(row[full])
+        span = Span(row, base, step_ns(base, low), step_ns(base, high))
+        self._spans[requests] = (least, full, span, low, high)
+        return span
 
     def at_tiers(self, slots: int, tiers: tuple[int, ...], context_tokens: int | None) -> list[int]:
         """T in ns of each tier, for steps of so many slots."""

@@ -44,7 +44,10 @@ class Deciding:
 
     def admit(self, slots: Tensor | Sequence[int] | int) -> None:
         """These slots now belong to new requests: nothing that was observed in them counts any more."""
-        self.generation[slots] += 1
+        index = torch.as_tensor(slots, dtype=None if isinstance(slots, Tensor) else torch.int64).reshape(-1)
+        _checks.tensor("slots", index, _checks.INDEX_DTYPES, ["B"])
+        self._generation_of(index)  # refuses what is no slot
+        self.generation[index.long()] += 1
 
     def force(self, budget: float | int | None) -> None:
         """Fix the budget, to profile or to compare: an int counts rows, a float is a share of all; None ends it.
@@ -66,6 +69,8 @@ class Deciding:
         context_tokens: int | None = None,
     ) -> Decision:
         """The decision for a step of the requests in `slots`. Host only; nothing is read from a device.
+
+        A bad argument is refused before ranks communicate: a rank of a group then still has to call `fall_back`.
 
         Args:
             slots: int64 [B] on the host, distinct; none on an idle rank.
@@ -98,7 +103,7 @@ class Deciding:
         if self._proposed is None:
             raise ValueError("conclude: nothing has been proposed since the last decision")
         asked, self._proposed = self._proposed, None
-        return self._conclude(asked, self._rule.choose(reduced), together=True)
+        return self._conclude(asked, self._ranks.choose(self._rule, reduced), together=True)
 
     def fall_back(self, slots: Tensor = _NO_REQUESTS) -> Decision:
         """Take part in a step without a plan (a prefill is in it, say): every rank takes its uniform layout."""
@@ -118,13 +123,14 @@ class Deciding:
         """What this rank wants by itself, and what it brings to the agreement."""
         _checks.tensor("slots", slots, torch.int64, ["B"])
         requests = slots.shape[0]
-        if generation is None:
-            generation = self._generation_of(slots)
+        # Copies: the caller may prepare the next step in the same tensors before this one is allocated.
+        generation = self._generation_of(slots) if generation is None else generation.clone()
+        slots = slots.clone()
         if self._lag == 0 and requests and not self._observed:
             raise ValueError("lag: 0 plans from this step's confidences, so observe() them before decide()")
         self._observed = False
         if requests == 0:
-            own = Own("idle", 0, 0, 0)
+            own = Own("idle", 0, 0, 0, 0)
         else:
             own = self._own.plan(self._ring.read(), slots, generation, caps, context_tokens)
         local = Local(requests, own.least + own.budget, context_tokens or 0, own.tier_tau)
@@ -133,12 +139,14 @@ class Deciding:
     def _decline(self, slots: Tensor) -> tuple[Asked, Local]:
         requests = slots.shape[0]
         own = Own("fallback", *self._own.rules.row_range(requests, None), 0)
-        return Asked(own, slots, self._generation_of(slots)), Local(requests, -1)
+        asked = Asked(own, slots.clone(), self._generation_of(slots))
+        self._observed = False
+        return asked, Local(requests, -1)
 
     def _conclude(self, asked: Asked, agreed: Agreed, together: bool = False) -> Decision:
         own = asked.own
         if agreed.rows < 0 and (own.reason != "idle" or together or self._ranks.steps_together):
-            asked = asked._replace(own=Own("fallback", own.least, own.full, own.full - own.least))
+            asked = asked._replace(own=Own("fallback", own.least, own.full, own.full, own.full - own.least))
         setup = self.setup_fingerprint if self._ranks.compares else None
         decision = execute(self._own, asked, agreed, self._fill, setup)
         self._ranks.compare(decision.fingerprint)

@@ -25,10 +25,11 @@ class Decision(msgspec.Struct, frozen=True, eq=False):
         rows: rows of the step that ranks take together, -1 for a fall-back. Without a graph, pad to these.
         graph: key (rows, slots) of the graph to replay; None runs eager.
         slots, generation: int64 [B] on the host: the requests of this rank.
-        full_rows: rows if nothing is trimmed.
+        full_rows: rows if nothing is trimmed, by `max_rows` neither.
         local_budget: this rank's own best budget, before agreement and fill.
         predicted_tau: expected committed tokens of this rank from lagged confidences; 0.0 where none were looked at.
-        predicted_ns: the cost model's time of the step; 0 without one.
+        predicted_ns: the cost model's time of the graph's step, or if eager of this rank's own plan; 0 where no model
+            was asked.
         fingerprint: hash of inputs, table and plan; 0 unless ranks are compared.
     """
 

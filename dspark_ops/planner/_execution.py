@@ -27,7 +27,7 @@ def execute(planner: LocalPlanner, asked: Asked, agreed: Agreed, fill: bool, set
     budget, tau, ns = own.budget, own.tau, own.ns
     fill = fill and own.reason != "forced"  # a forced budget is meant as it is: to measure a step of so many rows
     if fill and agreed.rows >= 0:
-        budget = max(0, min(graph.rows if graph else agreed.rows, own.full) - own.least)
+        budget = max(0, min(graph.rows if graph else agreed.rows, own.limit) - own.least)
     if graph is not None and planner.graphs is not None:
         tiers = planner.graphs.tiers[graph.slots]
         if agreed.ns:

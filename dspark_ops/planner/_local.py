@@ -56,14 +56,14 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         """The mandatory rows of one request."""
         return max(self.min_verify_len, 1)
 
-    def row_range(self, requests: int, caps: Tensor | None) -> tuple[int, int]:
-        """M0, and the most rows that a plan may take."""
+    def row_range(self, requests: int, caps: Tensor | None) -> tuple[int, int, int]:
+        """M0, the rows with nothing trimmed, and the most of them that a plan may take."""
         if caps is None:
             least, full = requests * self.shortest, requests * self.longest
         else:
             limits = [min(max(cap, 0), self.longest) for cap in caps.tolist()]
             least, full = sum(min(self.shortest, limit) for limit in limits), sum(limits)
-        return least, full if self.max_rows is None else max(least, min(full, self.max_rows))
+        return least, full, full if self.max_rows is None else max(least, min(full, self.max_rows))
 
 
 class Own(NamedTuple):
@@ -71,7 +71,8 @@ class Own(NamedTuple):
 
     reason: Reason
     least: int  # M0
-    full: int
+    full: int  # with nothing trimmed
+    limit: int  # what max_rows leaves of it
     budget: int
     tau: int = 0  # Q43; 0 where no confidences were looked at
     ns: int = 0
@@ -107,17 +108,17 @@ class LocalPlanner:
     ) -> Own:
         """This rank's budget for the requests in `slots`."""
         rules, requests = self.rules, slots.shape[0]
-        least, full = rules.row_range(requests, caps)
+        least, full, limit = rules.row_range(requests, caps)
         if self.forced is not None:
             wanted = int(self.forced * (full - least)) if isinstance(self.forced, float) else self.forced
-            return self._fixed(Own("forced", least, full, min(wanted, full - least)), requests)
+            return self._fixed(Own("forced", least, full, limit, min(wanted, limit - least)), requests)
         if self.cost is None or (self.verify_all is not None and self._still_flat(self.cost, requests)):
-            return self._fixed(Own(self.verify_all or "verify_all", least, full, full - least), requests)
+            return self._fixed(Own(self.verify_all or "verify_all", least, full, limit, limit - least), requests)
 
-        span = self.cost.span(requests, least, full, context_tokens)
+        span = self.cost.span(requests, least, limit, context_tokens)
         ppm = span.needed_ppm(rules.min_gain_ppm, rules.overhead_ns)
         if rules.bypass and not self.joint and not span.can_pay(ppm):
-            return Own("bypass", least, full, full - least, ns=span.full_ns)
+            return Own("bypass", least, full, limit, limit - least, ns=span.full_ns)
         if rules.search == "first_drop":
             ppm = 0  # it compares each budget with the one before it, not with the full one
         if _backends.forced_namespace is None:
@@ -126,7 +127,8 @@ class LocalPlanner:
             with _backends.on_host():  # whatever is forced for the device's tensors, these are the host's
                 self._search(history, slots, generation, caps, span, ppm)
         budget, _, _, tau, ns = self.stats.tolist()
-        return Own("planned", least, full, budget, tau, ns, None if self._tier_tau is None else self._tier_tau.tolist())
+        tier_tau = None if self._tier_tau is None else self._tier_tau.tolist()
+        return Own("planned", least, full, limit, budget, tau, ns, tier_tau)
 
     def _search(
         self, history: Entry, slots: Tensor, generation: Tensor, caps: Tensor | None, span: Span, ppm: int

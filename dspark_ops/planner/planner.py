@@ -159,6 +159,7 @@ class Planner(Deciding):
 
         Also observes the (calibrated) confidences for a later `decide`. None where the decision needs no confidences
         (bypass, flat table, fall-back, ...): then every request verifies all its rows and nothing runs on the device.
+        Only where `max_rows` leaves some of these out is that a launch too; a fall-back knows no `max_rows`.
 
         To capture the launch in a graph call `allocate_verify_lens` yourself, with ``budget`` an int64 scalar on the
         device that ``fill_(decision.budget)`` sets before each replay, and give the result to `observe`.
@@ -174,8 +175,7 @@ class Planner(Deciding):
         values, _ = _planning.resolve_input(confidence, logits, None)
         _checks.tensor("logits" if confidence is None else "confidence", values, _checks.FLOAT_DTYPES,
                        [len(decision.slots), self._rules.gamma], self._device)  # fmt: skip
-        if self._lag:
-            self._ranks.share(values)
+        self._ranks.share(values)
         rules = self._rules
         plan = allocate_verify_lens(
             confidence, logits=logits, scale=scale, bias=bias, offset=offset, caps=caps, budget=decision.budget,
@@ -219,6 +219,11 @@ def _check_options(
             raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
     if rule == "joint" and not has_graphs:
         raise ValueError("rule: 'joint' chooses among graphs; give graphs=")
+    if rule == "joint" and lag == 0 and search == "first_drop":
+        raise ValueError(
+            "rule: 'joint' searches globally, which on this step's own confidences (lag 0) is lossless with greedy "
+            "acceptance only; name search='global' if that is meant, or let lag be at least 1"
+        )
     _checks.integer("lag", lag, 0, 1 << 10)
     if lag == 0 and search is None:
         raise ValueError(

@@ -69,7 +69,7 @@ def _theta(axes: Axes, own: list[Cell], tables: dict[str, CostTable], chosen: st
     bs = own[0].num_reqs
     tokens = expected_tokens(spread_survival(bs, gamma))
     for name, table in tables.items():
-        pairs = [(m, tokens[m - bs] / t) for m, t in zip(*_curve(table, own), strict=True) if m - bs < len(tokens)]
+        pairs = [(m, tokens[m - bs] / t) for m, t in zip(*_curve(table, own), strict=True) if 0 <= m - bs < len(tokens)]
         rows, rates = zip(*pairs, strict=True)
         line = axes.plot(rows, rates, drawstyle="steps-mid", label=name)[0]
         if name == chosen:

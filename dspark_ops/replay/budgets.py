@@ -70,7 +70,8 @@ class Threshold:
 class Oracle:
     """The best budget of each step for one who knows the outcome: survival is 1 up to it and 0 past it.
 
-    It maximises tokens / T step by step, which bounds every planner that maximises its expectation of the same.
+    It maximises tokens / T step by step, as a planner does with what it expects: no planner is ahead of it in a step.
+    Tokens per second of a whole replay are a ratio of sums, which this bounds in practice, not by proof.
     """
 
     def __init__(self, cost: StepCost) -> None:

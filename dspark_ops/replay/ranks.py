@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import torch
 
+from ..calibration.samples import recorded_acceptance
 from ..calibration.tables import Calibration
 from ..planner import Decision, Planner
 from ..trace import Trace
@@ -128,6 +129,8 @@ def compare_rules(
     among: Sequence[int] | None = None,
 ) -> list[dict[str, Any]]:
     """Every rule on the same steps: figures, and throughput over the maximum of local tiers (filled)."""
+    if calibration is not None:
+        calibration.check_serves(trace.gamma, recorded_acceptance(trace))
     domain = trace.domain[trace.request_starts]
     allowed = range(len(domain)) if among is None else among
     lines = [
@@ -149,7 +152,7 @@ def compare_rules(
 
     def over(t: Together) -> dict[str, Any]:
         times = base.seconds / t.seconds
-        expected = None if isnan(t.expected) else t.expected / base.expected * times
+        expected = None if isnan(t.expected + base.expected) else t.expected / base.expected * times
         return {"over_maximum": t.tokens / base.tokens * times, "expected_over_maximum": expected}
 
     return [t.summary() | over(t) for t in found]

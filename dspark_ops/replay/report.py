@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..calibration import Samples, fit_affine, fit_affine_offset, fit_sts
+from ..calibration.samples import GREEDY, recorded_acceptance
 from ..calibration.tables import Calibration
 from ..cost import StepCost
 from ..cost.cells import CostCells
@@ -87,11 +88,6 @@ class Section(NamedTuple):
         }
 
 
-def is_greedy(trace: Trace) -> bool:
-    """Whether the recorded acceptance is the greedy match everywhere."""
-    return np.array_equal(trace.correct_len, trace.argmax_prefix_len)
-
-
 class Setting(NamedTuple):
     """What is replayed, and with which calibrations."""
 
@@ -104,8 +100,7 @@ class Setting(NamedTuple):
 
 def setting(trace: Trace, options: Options) -> Setting:
     """The given calibrations, checked, and those that are fitted here."""
-    greedy, among, calibrations = is_greedy(trace), None, dict(options.calibrations)
-    acceptance = "greedy" if greedy else "sampled"
+    acceptance, among, calibrations = recorded_acceptance(trace), None, dict(options.calibrations)
     for calibration in calibrations.values():
         calibration.check_serves(trace.gamma, acceptance)
     if options.held_out:
@@ -119,7 +114,7 @@ def setting(trace: Trace, options: Options) -> Setting:
             "affine": fit_affine(training),
             "affine + offset": fit_affine_offset(training),
         }
-    return Setting(trace, Recorded.of(trace, options.head), greedy, among, calibrations)
+    return Setting(trace, Recorded.of(trace, options.head), acceptance == GREEDY, among, calibrations)
 
 
 def sections(s: Setting, machines: Sequence[Scene], options: Options, progress: Progress | None) -> list[Section]:
@@ -184,7 +179,7 @@ class Theta(NamedTuple):
 
 
 def theta_curve(logits: Tensor, cost: StepCost) -> Theta:
-    """Of the step with these logits [B, γ], judged by its own confidences."""
+    """Of the step of B requests with these logits [B, γ], judged by its own confidences."""
     survival = prefix_survival(logits=logits)
     requests, gamma = survival.shape
     tau = requests + torch.cat([torch.zeros(1), survival.flatten().sort(descending=True).values]).double().cumsum(0)

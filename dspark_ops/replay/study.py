@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..calibration.samples import GREEDY, SAMPLED
 from ..calibration.tables import Calibration
 from ..cost import StepCost
 from ..trace import Trace
@@ -114,6 +115,8 @@ def planned_budgets(
     scene: Scene, slots: int, gamma: int, greedy: bool, calibrations: dict[str, Calibration]
 ) -> Iterator[tuple[str, Planned]]:
     """The planners to compare: cost model, lag, search, calibration. What would bias sampling is greedy's only."""
+    for calibration in calibrations.values():
+        calibration.check_serves(gamma, GREEDY if greedy else SAMPLED)
     graphs = scene.graphs(slots, gamma + 1)
 
     def planned(cost: StepCost, lag: int, search: str = "global", calibration: Calibration | None = None) -> Planned:
