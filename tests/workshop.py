@@ -11,7 +11,7 @@ from pathlib import Path
 from dspark_ops import _emulation
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("csrc", "dspark_ops", "tests", "setup.py", "pyproject.toml", "README.md")
+PARTS = ("bench", "csrc", "dspark_ops", "tests", "setup.py", "pyproject.toml", "README.md")
 # A mistake: the file, a text that stands in it once, its replacement, and what a test must say.
 Mutant = tuple[str, str, str, str]
 
