@@ -17,6 +17,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planning_sizes import KINDS, plan_arguments
 from test_optimality import decisions
 from test_sanitizers import runtime
 from workshop import ROOT, Workshop
@@ -26,7 +27,7 @@ from dspark_ops import _registry, cuda_host
 from dspark_ops.testing import case, compare, run, written
 from dspark_ops.testing.compare import assert_same, confidence_form
 from dspark_ops.testing.generate import ints, poison
-from dspark_ops.testing.planning import confidences, cost_row
+from dspark_ops.testing.planning import cost_row
 
 sys.path.insert(0, str(ROOT / "bench"))
 import cuda_table
@@ -40,35 +41,6 @@ SHAPES = [
     (128, 1), (129, 1), (73, 7), (74, 7), (292, 7), (293, 7), (877, 7), (878, 7), (1092, 15), (1093, 15),
     (16384, 1), (16385, 1), (1, 16384), (1, 16385), (3000, 7),
 ]  # fmt: skip
-KINDS = ["near", "ties", "uniform", "equal"]
-
-
-def plan_arguments(batch: int, gamma: int, kind: str, mode: str) -> dict[str, tuple[Any, ...]]:
-    """The planning operators' arguments of this size, budget searched, from history, or given."""
-    rng, rows = Random(f"{batch}/{gamma}/{mode}"), batch * (gamma + 1)
-    c = confidences(rng, batch, gamma, kind)
-    history = confidences(rng, batch, gamma, kind) if mode == "history" else None
-    budget = rng.randint(1, rows - 1) if mode == "budget" else -1
-    search = 1 if mode == "first_drop" else 0
-    cost = (cost_row(rng, rows), 1000, None)
-    rules = (ints(rng, batch, 1, gamma + 1), 1, 0, 1e-6)
-    tiers = torch.tensor(sorted({rng.randint(1, rows) for _ in range(5)}), dtype=torch.int32)
-    survival = c.nan_to_num(0.0).clamp(0, 1).cumprod(1)
-    return {
-        "allocate_verify_lens": (
-            c, False, *(None,) * 4, history, *(None,) * 4, budget, None, *cost, *rules, search, -1, 0, tiers, True,
-            poison([batch], torch.int32), poison([batch + 1], torch.int32), poison([batch, gamma], torch.float32),
-            poison([5], torch.int64), None,
-        ),
-        "plan_budget": (
-            survival, *cost, *rules, search, -1, 0, tiers, False, poison([5], torch.int64),
-            poison([2, tiers.numel()], torch.int64),
-        ),
-        "schedule_verify_lens": (
-            survival, max(budget, rows // 3), None, *cost, *rules, -1, tiers, False, poison([batch], torch.int32),
-            poison([5], torch.int64),
-        ),
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", ["global", "first_drop", "history", "budget"])

@@ -164,6 +164,7 @@ def test_budget_on_golden_tables(theirs: SimpleNamespace) -> None:
         with adapter.enabled(survival.shape[1]):
             decision = planner.compute_verify_token_budget(**named)
         assert decision.budget == expected.budget
+        # T is a whole number of nanoseconds here, and these steps take milliseconds.
         assert decision.predicted_theta == pytest.approx(expected.predicted_theta, rel=1e-5)
         assert decision.predicted_step_seconds == pytest.approx(expected.predicted_step_seconds, rel=1e-5)
 
